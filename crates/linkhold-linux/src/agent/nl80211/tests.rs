@@ -323,6 +323,27 @@ fn any_message() -> impl Strategy<Value = Message<'static>> {
         .prop_map(|((interface, wiphy), frequency, event)| Message { interface, wiphy, frequency, event })
 }
 
+#[test]
+fn a_switch_at_another_time_than_was_announced_takes_the_announcement_back() {
+    // Announced for 12 s from now, and then there at once: 12 s from now nobody is silent.
+    let far = Event::SwitchStarted { count: 127, block_tx: false };
+    let mut translator = translator();
+    assert_eq!(wlan0(&mut translator, 0, far).len(), 1);
+    let came = wlan0(&mut translator, 500, Event::Switched);
+    assert_eq!(came, [SignalKind::Over { cause: SWITCH }, silent(SWITCH, at(500), FOLLOW, FOLLOW)]);
+    // The same of another announcement, for now or for later.
+    for (count, block_tx) in [(92, true), (83, false), (3, false)] {
+        let mut translator = self::translator();
+        wlan0(&mut translator, 0, far);
+        let told = wlan0(&mut translator, 500, Event::SwitchStarted { count, block_tx });
+        assert_eq!(told[0], SignalKind::Over { cause: SWITCH }, "{count}");
+        assert_eq!(told.len(), 2, "{count}");
+        // What is told again of the same time is one silence, as it was.
+        let again = wlan0(&mut translator, 520, Event::SwitchStarted { count, block_tx });
+        assert_eq!(again.len(), 1, "{count}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_is_told_every_silence_ends(steps in proptest::collection::vec((0u64..3_000, any_message()), 1..60)) {

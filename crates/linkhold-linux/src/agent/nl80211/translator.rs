@@ -8,6 +8,7 @@
 //! | switch started, `count`, stations may send | a silence from `count` − 2 beacons on, less [`LEAD`] |
 //! | switch started, `count`, `BLOCK_TX` | a silence from now on, for `count` − 1 beacons and [`FOLLOW`] |
 //! | switched | the silence ends after [`FOLLOW`]; it begins now if nobody announced it |
+//! | a switch at another time than was announced | the silence announced before is over |
 //! | radar | nothing yet; a switch within [`RADAR_MOVE`] has this cause |
 //! | scan started, ended | a silence from now on, over |
 //! | away to another channel, back | a silence from now on, for the time asked, over |
@@ -22,6 +23,7 @@
 //! loses what stands in the driver's queue by then.
 
 use linkhold_core::link_event::Cause;
+use linkhold_core::link_monitor::is_told_twice;
 use linkhold_core::time::{Duration, Instant};
 
 use super::message::{Event, Message};
@@ -64,11 +66,35 @@ pub struct Radio {
     away: Option<UnderWay<Away>>,
 }
 
-/// A silence that was begun, and when it is over if nobody says so.
+/// A silence that was told: when it begins or began, when it should be over, and when it is over if nobody
+/// says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UnderWay<T> {
     what: T,
+    from: Instant,
+    expected_end: Option<Instant>,
     until: Instant,
+}
+
+impl<T: PartialEq> UnderWay<T> {
+    fn new(what: T, signal: &SignalKind) -> Self {
+        match *signal {
+            SignalKind::Silent { from, expected, at_most, .. } => {
+                let expected_end = expected.map(|length| from + length);
+                Self { what, from, expected_end, until: from + at_most }
+            }
+            SignalKind::Over { .. } => {
+                Self { what, from: Instant::ZERO, expected_end: None, until: Instant::ZERO }
+            }
+        }
+    }
+
+    /// True if `next` takes the place of this one and whoever is told of `next` alone would keep both: it has
+    /// another cause, or was announced for a time that is now not that of the switch.
+    fn is_superseded_by(&self, next: &Self, now: Instant) -> bool {
+        let told_twice = is_told_twice((self.from, self.expected_end), (next.from, next.expected_end));
+        self.until > now && (self.what != next.what || (self.from > now && !told_twice))
+    }
 }
 
 /// Why the radio is on another channel for a time.
@@ -224,7 +250,7 @@ impl Radio {
             Event::Switched => {
                 self.serving = true;
                 self.frequency = message.frequency;
-                tell(self.switched(now, limits));
+                self.switched(now, limits, tell);
             }
             Event::Radar => self.radar_at = Some(now),
             Event::ScanStarted { channels, passive } => {
@@ -280,22 +306,29 @@ impl Radio {
         };
         let expected = (now + latest).since(from);
         let signal = limits.silent(cause, from, Some(expected), expected + LATE_SWITCH);
-        let before = self.switch.replace(UnderWay { what: cause, until: end_of(&signal) });
-        // A radar was heard while the radio counted down to a switch of its own: the silence has another
-        // cause now.
-        if let Some(before) = before.filter(|before| before.what != cause && before.until > now) {
-            tell(SignalKind::Over { cause: before.what });
-        }
+        // A radar was heard while the radio counted down to a switch of its own, or its switch was announced
+        // for another time.
+        self.switch_is(UnderWay::new(cause, &signal), now, tell);
         tell(signal);
     }
 
-    fn switched(&mut self, now: Instant, limits: Limits) -> SignalKind {
+    fn switched(&mut self, now: Instant, limits: Limits, tell: &mut dyn FnMut(SignalKind)) {
         // A switch that was announced long ago has come, or has failed.
-        let announced = self.switch.take().filter(|switch| now.since(switch.until) <= RADAR_MOVE);
+        let announced = self.switch.filter(|switch| now.since(switch.until) <= RADAR_MOVE);
         let cause = announced.map_or(Cause::ChannelSwitch, |switch| switch.what);
         let signal = limits.silent(cause, now, Some(FOLLOW), FOLLOW);
-        self.switch = Some(UnderWay { what: cause, until: end_of(&signal) });
-        signal
+        // It may come before the time for which it was announced, which then holds no silence.
+        self.switch_is(UnderWay::new(cause, &signal), now, tell);
+        tell(signal);
+    }
+
+    /// The radio's switch is this one now. What was told of the one before is taken back, where it would
+    /// last.
+    fn switch_is(&mut self, switch: UnderWay<Cause>, now: Instant, tell: &mut dyn FnMut(SignalKind)) {
+        let before = self.switch.replace(switch);
+        if let Some(before) = before.filter(|before| before.is_superseded_by(&switch, now)) {
+            tell(SignalKind::Over { cause: before.what });
+        }
     }
 
     fn leave(
@@ -310,7 +343,7 @@ impl Radio {
         // Nobody listens to an access point that is down.
         if self.serving {
             let signal = limits.silent(Cause::Sensing, now, expected, at_most);
-            self.away = Some(UnderWay { what: away, until: end_of(&signal) });
+            self.away = Some(UnderWay::new(away, &signal));
             tell(signal);
         }
     }
@@ -331,13 +364,5 @@ impl Radio {
         for cause in [switch, away].into_iter().flatten() {
             tell(SignalKind::Over { cause });
         }
-    }
-}
-
-/// When a silence is over if nobody says so.
-fn end_of(signal: &SignalKind) -> Instant {
-    match *signal {
-        SignalKind::Silent { from, at_most, .. } => from + at_most,
-        SignalKind::Over { .. } => Instant::ZERO,
     }
 }
