@@ -16,7 +16,7 @@ mod window;
 use linkhold_core::time::Duration;
 
 use crate::config;
-pub(crate) use bbr::{Bbr, ModelAck, Repair};
+pub(crate) use bbr::{Bbr, ModelAck, Repair, Totals};
 pub(crate) use cubic::Cubic;
 pub(crate) use reno::Reno;
 pub(crate) use tp_crahn::{TpCrahn, shifted};

@@ -34,7 +34,7 @@ impl Sender {
     pub(super) fn model_hears_timeout(&mut self, now: Instant) {
         if let Some(model) = &mut self.model {
             let lost = self.board.losses() * self.window.mss;
-            model.bbr.on_timeout((model.rate.delivered(), model.rate.delivered_at(), lost), now);
+            model.bbr.on_timeout(model.totals(lost), now);
         }
     }
 
@@ -56,9 +56,7 @@ impl Sender {
             now: step.now,
             acked: step.summary.delivered,
             lost: (self.board.losses() - step.losses) * mss,
-            delivered_in_all: model.rate.delivered(),
-            lost_in_all: self.board.losses() * mss,
-            delivered_at: model.rate.delivered_at(),
+            totals: model.totals(self.board.losses() * mss),
             rtt: step.rtt,
             may_be_delayed: in_order
                 && (1..mss).contains(&step.acked)

@@ -3,7 +3,7 @@
 
 use linkhold_core::time::{Duration, Instant};
 
-use crate::congestion::{Bbr, Window};
+use crate::congestion::{Bbr, Totals, Window};
 use crate::delivery_rate::DeliveryRate;
 use crate::pacing::Pacer;
 use crate::scoreboard::AckSummary;
@@ -29,6 +29,11 @@ impl Model {
             ran_out: false,
             held_until: None,
         }
+    }
+
+    /// The connection's totals, of which `lost` bytes were taken for lost.
+    pub fn totals(&self, lost: u64) -> Totals {
+        Totals { delivered: self.rate.delivered(), delivered_at: self.rate.delivered_at(), lost }
     }
 
     /// The handshake's RTT.

@@ -23,7 +23,9 @@ use super::window::Window;
 use crate::delivery_rate::RateSample;
 use aggregation::Aggregation;
 use max_filter::MaxFilter;
-use policer::{Policer, Totals, Verdict};
+use policer::{Policer, Verdict};
+
+pub(crate) use policer::Totals;
 
 /// Section 4.3.2.1: 2/ln 2, the least gain that doubles the rate each round trip.
 const HIGH_GAIN: f64 = 2.885;
@@ -98,11 +100,7 @@ pub(crate) struct ModelAck {
     /// Bytes newly delivered, and newly taken for lost.
     pub acked: u64,
     pub lost: u64,
-    /// The same in all.
-    pub delivered_in_all: u64,
-    pub lost_in_all: u64,
-    /// When something was last delivered.
-    pub delivered_at: Instant,
+    pub totals: Totals,
     pub rtt: Option<Duration>,
     /// The ACK may have waited for the receiver's timer.
     pub may_be_delayed: bool,
@@ -272,7 +270,7 @@ impl Bbr {
         self.update_bandwidth(ack);
         if ack.acked > 0 && ack.sample.is_some() {
             let bandwidth = self.bandwidth();
-            let now = ack.delivered_at;
+            let now = ack.totals.delivered_at;
             self.aggregation.on_ack(now, ack.acked, bandwidth, window.cwnd, self.round_start);
         }
         self.update_cycle(ack, mss);
@@ -303,12 +301,12 @@ impl Bbr {
         self.round_start = false;
         let Some(sample) = ack.sample else { return };
         if sample.prior_delivered >= self.round_end {
-            self.begin_round(ack.delivered_in_all);
+            self.begin_round(ack.totals.delivered);
             self.round += 1;
             self.round_start = true;
             self.conserving = false;
         }
-        self.look_for_policer(ack.totals(), ack.lost > 0, sample.app_limited, ack.now);
+        self.look_for_policer(ack.totals, ack.lost > 0, sample.app_limited, ack.now);
         let rate = sample.rate();
         if !sample.app_limited || rate >= self.bandwidth.get() {
             self.bandwidth.update(BANDWIDTH_ROUNDS, self.round, rate);
@@ -332,8 +330,8 @@ impl Bbr {
     fn update_cycle(&mut self, ack: &ModelAck, mss: u64) {
         let Mode::ProbeBw(phase) = self.mode else { return };
         let least = self.min_rtt.unwrap_or(Duration::ZERO);
-        let full_length =
-            ack.delivered_at > self.cycle_since && ack.delivered_at.since(self.cycle_since) > least;
+        let full_length = ack.totals.delivered_at > self.cycle_since
+            && ack.totals.delivered_at.since(self.cycle_since) > least;
         let gain = self.pacing_gain();
         let over = if gain > 1.0 {
             full_length
@@ -345,7 +343,7 @@ impl Bbr {
         };
         if over {
             self.mode = Mode::ProbeBw((phase + 1) % CYCLE.len());
-            self.cycle_since = ack.delivered_at;
+            self.cycle_since = ack.totals.delivered_at;
         }
     }
 
@@ -373,7 +371,7 @@ impl Bbr {
         if self.mode == Mode::Drain
             && self.in_network(ack.flight, ack, window.mss) <= self.inflight(1.0, window.mss)
         {
-            self.enter_probe_bw(ack.delivered_at);
+            self.enter_probe_bw(ack.totals.delivered_at);
         }
     }
 
@@ -412,7 +410,7 @@ impl Bbr {
         match dip {
             Dip::Sinking if ack.flight <= MIN_SEGMENTS * window.mss => {
                 *dip = Dip::Low { until: ack.now + PROBE_RTT, round_passed: false };
-                self.begin_round(ack.delivered_in_all);
+                self.begin_round(ack.totals.delivered);
             }
             Dip::Sinking => {}
             Dip::Low { round_passed, .. } => {
@@ -454,7 +452,7 @@ impl Bbr {
                 let target = self.budget(segments, mss) * mss;
                 let grown = if self.filled {
                     (cwnd + ack.acked).min(target)
-                } else if cwnd < target || ack.delivered_in_all < INITIAL_SEGMENTS * mss {
+                } else if cwnd < target || ack.totals.delivered < INITIAL_SEGMENTS * mss {
                     cwnd + ack.acked
                 } else {
                     cwnd
@@ -474,7 +472,7 @@ impl Bbr {
         let before = core::mem::replace(&mut self.previous, ack.repair);
         if ack.repair == Repair::Recovery && before != Repair::Recovery {
             self.conserving = true;
-            self.begin_round(ack.delivered_in_all);
+            self.begin_round(ack.totals.delivered);
             cwnd = ack.flight + ack.acked;
         } else if ack.repair == Repair::Nothing && before != Repair::Nothing {
             self.conserving = false;
@@ -489,13 +487,12 @@ impl Bbr {
         self.prior_cwnd = if sound { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
     }
 
-    /// A retransmission timeout (Linux `bbr_set_state`). `ack` tells the connection's totals.
-    pub fn on_timeout(&mut self, totals: (u64, Instant, u64), now: Instant) {
+    /// A retransmission timeout (Linux `bbr_set_state`).
+    pub fn on_timeout(&mut self, totals: Totals, now: Instant) {
         self.previous = Repair::Loss;
         self.full_bandwidth = 0.0;
         self.round_start = true;
-        let (delivered, delivered_at, lost) = totals;
-        self.look_for_policer(Totals { delivered, delivered_at, lost }, true, false, now);
+        self.look_for_policer(totals, true, false, now);
     }
 
     /// The repair was needless (Linux `bbr_undo_cwnd`): the window comes back when it ends.
@@ -526,11 +523,5 @@ impl Bbr {
         if let Mode::ProbeRtt(Dip::Low { until, .. }) = &mut self.mode {
             *until += by;
         }
-    }
-}
-
-impl ModelAck {
-    fn totals(&self) -> Totals {
-        Totals { delivered: self.delivered_in_all, delivered_at: self.delivered_at, lost: self.lost_in_all }
     }
 }

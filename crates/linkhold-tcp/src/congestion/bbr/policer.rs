@@ -18,11 +18,13 @@ const LIKENESS_BYTES: f64 = 500.0;
 /// How long the rate is used, round trips.
 const USE_ROUNDS: u32 = 48;
 
-/// The connection's totals at an ACK.
+/// The connection's totals.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Totals {
+pub(crate) struct Totals {
+    /// Bytes delivered so far, and when that last grew.
     pub delivered: u64,
     pub delivered_at: Instant,
+    /// Bytes taken for lost so far.
     pub lost: u64,
 }
 
