@@ -80,7 +80,8 @@ def told_at(late_ms):
 
 
 def deep(name):
-    return f"{name}, over a deep FIFO"
+    """The cell over a deep FIFO that is like `name`, told or untold: without a mechanism nobody is told anything."""
+    return f"{name.replace('rate untold', 'rate told')}, over a deep FIFO"
 
 
 def small(run):
@@ -198,8 +199,7 @@ class Page:
 
     def beyond_deep(self, name, case):
         """BBR's share of the limit beyond what it has over a deep FIFO without a mechanism, paired by seed."""
-        alone = deep(name.replace("rate untold", "rate told"))
-        ours, theirs = self.values("bbr", name, case, "share"), self.values("bbr", alone, DEEP, "share")
+        ours, theirs = self.values("bbr", name, case, "share"), self.values("bbr", deep(name), DEEP, "share")
         if len(ours) != len(theirs):
             sys.exit(f"{name}, {case}: {len(ours)} seeds, and {len(theirs)} over a deep FIFO")
         return self.estimates.of([one - other for one, other in zip(ours, theirs)])
@@ -369,7 +369,7 @@ class Page:
                             continue
                         aim = AIM_SHARE[late]
                         if congestion == "bbr":
-                            aim, _ = self.of(congestion, deep(name.replace("untold", "told")), DEEP, "share", stack="kernel")
+                            aim, _ = self.of(congestion, deep(name), DEEP, "share", stack="kernel")
                             if aim is None:
                                 continue
                             beyond_deep.append(share - aim)

@@ -115,15 +115,20 @@ impl Sender {
         }
     }
 
+    /// A congestion state sets cwnd, unless that is a model's.
+    fn reduce_to(&mut self, cwnd: u64) {
+        if self.reduction != Reduction::ByModel {
+            self.window.cwnd = cwnd;
+        }
+    }
+
     /// One multiplicative decrease without retransmission; state Cwr until this window of data is
     /// acknowledged.
     #[cold]
     pub(super) fn reduce_once(&mut self) {
         let basis = self.reduction_basis();
         self.window.ssthresh = self.new_ssthresh(basis);
-        if self.reduction != Reduction::ByModel {
-            self.window.cwnd = self.window.ssthresh;
-        }
+        self.reduce_to(self.window.ssthresh);
         self.high_seq = self.nxt;
         self.state = CaState::Cwr;
         self.undo = Undo::NONE;
@@ -208,9 +213,7 @@ impl Sender {
         }
         let Window { ssthresh, mss, .. } = self.window;
         let cwnd = self.detector.leave(ssthresh, self.nxt - self.una, mss);
-        if self.reduction != Reduction::ByModel {
-            self.window.cwnd = cwnd;
-        }
+        self.reduce_to(cwnd);
         self.state = CaState::Open;
         self.order = Order::LostFirst;
         self.rearm(step.now);
@@ -247,9 +250,7 @@ impl Sender {
         match self.detector.on_partial(step.acked, step.duplicate, self.window.mss) {
             Partial::Stay => {}
             Partial::Leave => {
-                if self.reduction != Reduction::ByModel {
-                    self.window.cwnd = self.window.ssthresh;
-                }
+                self.reduce_to(self.window.ssthresh);
                 self.state = CaState::Open;
                 self.board.unmark_lost();
             }

@@ -301,7 +301,7 @@ impl Bbr {
         self.round_start = false;
         let Some(sample) = ack.sample else { return };
         if sample.prior_delivered >= self.round_end {
-            self.begin_round(ack.totals.delivered);
+            self.round_end = ack.totals.delivered;
             self.round += 1;
             self.round_start = true;
             self.conserving = false;
@@ -311,10 +311,6 @@ impl Bbr {
         if !sample.app_limited || rate >= self.bandwidth.get() {
             self.bandwidth.update(BANDWIDTH_ROUNDS, self.round, rate);
         }
-    }
-
-    fn begin_round(&mut self, delivered: u64) {
-        self.round_end = delivered;
     }
 
     fn look_for_policer(&mut self, totals: Totals, lost: bool, app_limited: bool, now: Instant) {
@@ -410,7 +406,7 @@ impl Bbr {
         match dip {
             Dip::Sinking if ack.flight <= MIN_SEGMENTS * window.mss => {
                 *dip = Dip::Low { until: ack.now + PROBE_RTT, round_passed: false };
-                self.begin_round(ack.totals.delivered);
+                self.round_end = ack.totals.delivered;
             }
             Dip::Sinking => {}
             Dip::Low { round_passed, .. } => {
@@ -472,7 +468,7 @@ impl Bbr {
         let before = core::mem::replace(&mut self.previous, ack.repair);
         if ack.repair == Repair::Recovery && before != Repair::Recovery {
             self.conserving = true;
-            self.begin_round(ack.totals.delivered);
+            self.round_end = ack.totals.delivered;
             cwnd = ack.flight + ack.acked;
         } else if ack.repair == Repair::Nothing && before != Repair::Nothing {
             self.conserving = false;
