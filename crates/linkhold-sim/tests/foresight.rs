@@ -14,7 +14,7 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
 use linkhold_core::units::Fraction;
-use linkhold_radio::{FqCodelConfig, PrimaryUserConfig, QueueConfig, QueueKind, SensingConfig};
+use linkhold_radio::{FqCodelConfig, QueueConfig, QueueKind, SensingConfig};
 use linkhold_scenario::ResolvedScenario;
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
@@ -34,13 +34,7 @@ fn sensing(late: Duration, rate_told: bool, announced: bool) -> ResolvedScenario
         announced,
     });
     scenario.radio.channels[0].efficiency = Fraction::clamped(0.73);
-    scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
-        on_mean: Duration::from_millis(300),
-        off_mean: Duration::from_millis(1200),
-        fixed: false,
-        detection_delay: late,
-        end_detection_delay: Duration::ZERO,
-    });
+    scenario.radio.channels[0].primary_user = Some(common::bursts(300, 1200, late));
     scenario.radio.router =
         QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::default()), ..QueueConfig::fifo(100) };
     scenario.router_visible = false;

@@ -13,7 +13,7 @@ use linkhold_core::local_recovery::{LocalRecoveryConfig, LocalResendConfig, Rese
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
-use linkhold_radio::{PrimaryUserConfig, QueueConfig};
+use linkhold_radio::QueueConfig;
 use linkhold_results::RunRecord;
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
 use linkhold_sim::run_case;
@@ -25,13 +25,7 @@ fn late(direction: Direction, mechanisms: Vec<PlacedMechanism>) -> ResolvedScena
     scenario.flows = vec![common::bulk(direction)];
     scenario.radio.station_queue = QueueConfig::fifo(100);
     scenario.radio.sensing = None;
-    scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
-        on_mean: Duration::from_millis(300),
-        off_mean: Duration::from_millis(1200),
-        fixed: false,
-        detection_delay: Duration::from_millis(20),
-        end_detection_delay: Duration::ZERO,
-    });
+    scenario.radio.channels[0].primary_user = Some(common::bursts(300, 1200, Duration::from_millis(20)));
     // As over most drivers: the mechanism neither sees the queue nor gets packets back.
     scenario.router_visible = false;
     scenario.mechanisms = mechanisms;

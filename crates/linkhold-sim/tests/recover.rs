@@ -15,7 +15,7 @@ mod common;
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
-use linkhold_radio::{FqCodelConfig, InSilence, PrimaryUserConfig, QueueConfig, QueueKind, ToldConfig};
+use linkhold_radio::{FqCodelConfig, InSilence, QueueConfig, QueueKind, ToldConfig};
 use linkhold_results::RunRecord;
 use linkhold_scenario::{NoFiles, ResolvedScenario, Scenario};
 use linkhold_sim::run_case;
@@ -86,13 +86,7 @@ fn late(cell: Cell, mechanism: Option<DsaSyncConfig>) -> ResolvedScenario {
     scenario.flows = vec![common::bulk(Direction::Downlink)];
     scenario.radio.sensing = None;
     scenario.radio.channels[0].efficiency = linkhold_core::units::Fraction::clamped(0.73);
-    scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
-        on_mean: ms(cell.burst),
-        off_mean: ms(4 * cell.burst),
-        fixed: false,
-        detection_delay: ms(cell.late),
-        end_detection_delay: Duration::ZERO,
-    });
+    scenario.radio.channels[0].primary_user = Some(common::bursts(cell.burst, 4 * cell.burst, ms(cell.late)));
     // The radio itself sends again at once; the mechanism is told later.
     let end_late = if cell.ends_late { ms(cell.late) } else { Duration::ZERO };
     scenario.radio.signals.users = vec![ToldConfig { end_late, ..ToldConfig::EXACT }];

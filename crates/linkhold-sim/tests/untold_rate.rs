@@ -19,7 +19,7 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
-use linkhold_radio::{FqCodelConfig, PrimaryUserConfig, QueueConfig, QueueKind, Silence, Trace};
+use linkhold_radio::{FqCodelConfig, QueueConfig, QueueKind, Silence, Trace};
 use linkhold_scenario::{Case, FlowGroup, Scenario};
 use linkhold_sim::slab::Packet;
 use linkhold_sim::{Observer, SeenAt, Simulation, run_case};
@@ -241,13 +241,7 @@ fn the_estimate_does_not_sink_in_ten_minutes() {
         let mut scenario =
             common::clean(tcp, Duration::from_millis(50), Duration::from_secs(60 * MINUTES as u64));
         scenario.radio.channels[0].phy_rate = BitRate::from_mbps(4);
-        scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
-            on_mean: Duration::from_millis(300),
-            off_mean: Duration::from_millis(1200),
-            fixed: false,
-            detection_delay: Duration::from_millis(20),
-            end_detection_delay: Duration::ZERO,
-        });
+        scenario.radio.channels[0].primary_user = Some(common::bursts(300, 1200, Duration::from_millis(20)));
         scenario.radio.rate_told = false;
         scenario.router_visible = false;
         let queue = QueueConfig::fifo(100);

@@ -90,16 +90,21 @@ pub fn quarter_silent(congestion: Congestion, rtt: Duration, duration: Duration)
         phase: Duration::ZERO,
         announced: true,
     });
-    let user = PrimaryUserConfig {
-        on_mean: Duration::from_millis(200),
-        off_mean: Duration::from_millis(800),
-        fixed: false,
-        detection_delay: Duration::ZERO,
-        end_detection_delay: Duration::ZERO,
-    };
-    scenario.radio.channels[0].primary_user = Some(user);
+    scenario.radio.channels[0].primary_user = Some(bursts(200, 800, Duration::ZERO));
     scenario.radio.mac = Mac::Shared;
     scenario
+}
+
+/// A primary user with so long bursts and pauses in the mean, ms. Each burst is noticed so late, and its end
+/// at once.
+pub fn bursts(on_ms: u64, off_ms: u64, late: Duration) -> PrimaryUserConfig {
+    PrimaryUserConfig {
+        on_mean: Duration::from_millis(on_ms),
+        off_mean: Duration::from_millis(off_ms),
+        fixed: false,
+        detection_delay: late,
+        end_detection_delay: Duration::ZERO,
+    }
 }
 
 pub fn case(name: &str, scenario: ResolvedScenario) -> Case {

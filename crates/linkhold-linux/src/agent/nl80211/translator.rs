@@ -77,16 +77,9 @@ struct UnderWay<T> {
 }
 
 impl<T: PartialEq> UnderWay<T> {
-    fn new(what: T, signal: &SignalKind) -> Self {
-        match *signal {
-            SignalKind::Silent { from, expected, at_most, .. } => {
-                let expected_end = expected.map(|length| from + length);
-                Self { what, from, expected_end, until: from + at_most }
-            }
-            SignalKind::Over { .. } => {
-                Self { what, from: Instant::ZERO, expected_end: None, until: Instant::ZERO }
-            }
-        }
+    fn new(what: T, silence: Silence) -> Self {
+        let Silence { from, expected, at_most, .. } = silence;
+        Self { what, from, expected_end: expected.map(|length| from + length), until: from + at_most }
     }
 
     /// True if `next` takes the place of this one and whoever is told of `next` alone would keep both: it has
@@ -179,6 +172,22 @@ impl Translator {
     }
 }
 
+/// A silence to be told.
+#[derive(Clone, Copy)]
+struct Silence {
+    cause: Cause,
+    from: Instant,
+    expected: Option<Duration>,
+    at_most: Duration,
+}
+
+impl Silence {
+    fn told(self) -> SignalKind {
+        let Self { cause, from, expected, at_most } = self;
+        SignalKind::Silent { cause, from, expected, at_most }
+    }
+}
+
 /// Bounds every silence.
 #[derive(Clone, Copy)]
 struct Limits {
@@ -186,15 +195,9 @@ struct Limits {
 }
 
 impl Limits {
-    fn silent(
-        self,
-        cause: Cause,
-        from: Instant,
-        expected: Option<Duration>,
-        at_most: Duration,
-    ) -> SignalKind {
+    fn silent(self, cause: Cause, from: Instant, expected: Option<Duration>, at_most: Duration) -> Silence {
         let at_most = at_most.min(self.max);
-        SignalKind::Silent { cause, from, expected: expected.map(|length| length.min(at_most)), at_most }
+        Silence { cause, from, expected: expected.map(|length| length.min(at_most)), at_most }
     }
 }
 
@@ -305,21 +308,21 @@ impl Radio {
             false => (now + beacons(count.saturating_sub(2)) - LEAD).max(now),
         };
         let expected = (now + latest).since(from);
-        let signal = limits.silent(cause, from, Some(expected), expected + LATE_SWITCH);
+        let silence = limits.silent(cause, from, Some(expected), expected + LATE_SWITCH);
         // A radar was heard while the radio counted down to a switch of its own, or its switch was announced
         // for another time.
-        self.switch_is(UnderWay::new(cause, &signal), now, tell);
-        tell(signal);
+        self.switch_is(UnderWay::new(cause, silence), now, tell);
+        tell(silence.told());
     }
 
     fn switched(&mut self, now: Instant, limits: Limits, tell: &mut dyn FnMut(SignalKind)) {
         // A switch that was announced long ago has come, or has failed.
         let announced = self.switch.filter(|switch| now.since(switch.until) <= RADAR_MOVE);
         let cause = announced.map_or(Cause::ChannelSwitch, |switch| switch.what);
-        let signal = limits.silent(cause, now, Some(FOLLOW), FOLLOW);
+        let silence = limits.silent(cause, now, Some(FOLLOW), FOLLOW);
         // It may come before the time for which it was announced, which then holds no silence.
-        self.switch_is(UnderWay::new(cause, &signal), now, tell);
-        tell(signal);
+        self.switch_is(UnderWay::new(cause, silence), now, tell);
+        tell(silence.told());
     }
 
     /// The radio's switch is this one now. What was told of the one before is taken back, where it would
@@ -342,9 +345,9 @@ impl Radio {
     ) {
         // Nobody listens to an access point that is down.
         if self.serving {
-            let signal = limits.silent(Cause::Sensing, now, expected, at_most);
-            self.away = Some(UnderWay::new(away, &signal));
-            tell(signal);
+            let silence = limits.silent(Cause::Sensing, now, expected, at_most);
+            self.away = Some(UnderWay::new(away, silence));
+            tell(silence.told());
         }
     }
 
