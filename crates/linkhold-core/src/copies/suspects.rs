@@ -90,6 +90,7 @@ impl Copies {
         } else {
             let place = self.list.partition_point(|copy| copy.seq.before(seq));
             self.list.insert(place, copy);
+            self.any_to_judge = true;
         }
         Remembered::Kept(order)
     }
@@ -103,6 +104,7 @@ impl Copies {
             copy.by_sender = true;
             (copy.sent, copy.order) = (now, order);
         }
+        self.any_to_judge |= any;
         any
     }
 
@@ -138,12 +140,13 @@ impl Copies {
         };
         if counts {
             first.standing = Standing::Lost(now + how.patience);
+            self.any_to_judge = true;
         }
     }
 
     /// Nothing is to be judged.
     pub fn is_settled(&self) -> bool {
-        self.likely.is_none() && self.list.front().is_none_or(|first| first.standing == Standing::Fine)
+        self.likely.is_none() && !self.any_to_judge
     }
 
     /// The least time from a segment to its ACK.
@@ -157,7 +160,8 @@ impl Copies {
             copy.standing = Standing::Suspect;
         }
         self.likely = None;
-        !self.list.is_empty()
+        self.any_to_judge = !self.list.is_empty();
+        self.any_to_judge
     }
 
     /// A silence may have gone by unnoticed: what nothing is known of may be lost. True if there is any.
@@ -167,6 +171,7 @@ impl Copies {
             copy.standing = Standing::Suspect;
             any = true;
         }
+        self.any_to_judge |= any;
         any
     }
 
@@ -195,7 +200,7 @@ impl Copies {
     /// Judges by what has come through. Answers how many more copies are due now.
     pub fn judge(&mut self, now: Instant, how: &Judging) -> u32 {
         let Some(first) = self.list.front() else {
-            self.likely = None;
+            (self.likely, self.any_to_judge) = (None, false);
             return 0;
         };
         if first.order >= self.certain && self.is_settled() {
@@ -203,7 +208,7 @@ impl Copies {
         }
         let likely = self.likely.filter(|&(_, since)| now.since(since) >= how.doubt).map(|(order, _)| order);
         let certain = self.certain;
-        let mut due = 0;
+        let (mut due, mut before, mut settled) = (0, 0, true);
         for copy in &mut self.list {
             let counts = match copy.standing {
                 Standing::Fine => how.all,
@@ -221,7 +226,10 @@ impl Copies {
                 copy.standing = Standing::Due;
                 due += 1;
             }
+            settled &= copy.standing == Standing::Fine && copy.order >= before;
+            before = copy.order;
         }
+        self.any_to_judge = !settled;
         if likely.is_some() {
             self.likely = None;
         }
@@ -329,5 +337,59 @@ impl Copies {
             !follows
         });
         self.any_out_of_order = any;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SackBlock;
+
+    const HOW: Judging =
+        Judging { patience: Duration::from_millis(5), doubt: Duration::from_millis(5), all: true, tries: 3 };
+
+    fn segment(number: u32, again: bool) -> Forwarded {
+        let seq = Seq(number * 1000);
+        Forwarded {
+            id: PacketId(u64::from(number)),
+            seq,
+            end: seq + 1000,
+            bytes: 1040,
+            again,
+            out_of_order: again,
+        }
+    }
+
+    /// The sender repairs the first hole itself: the second is judged all the same.
+    #[test]
+    fn a_hole_is_found_though_the_first_segment_has_just_been_sent_again() {
+        let at = Instant::from_millis;
+        let (mut copies, mut out) = (Copies::default(), Actions::new());
+        for number in 1..=4 {
+            assert_ne!(copies.remember(at(0), &segment(number, false), 100), Remembered::No);
+        }
+        assert_eq!(copies.remember(at(9), &segment(1, true), 100), Remembered::No);
+        let block = SackBlock { left: Seq(4000), right: Seq(5000) };
+        let _ = copies.received(at(10), &[block], &mut out);
+        assert_eq!(copies.judge(at(10), &HOW), 0, "patience comes first");
+        assert_eq!(copies.next_judgement(&HOW), Some(at(15)));
+        assert_eq!(copies.judge(at(15), &HOW), 2, "the second and third");
+        assert_eq!(copies.next_judgement(&HOW), None);
+    }
+
+    /// A copy that could not be kept comes again, and goes before what has been judged.
+    #[test]
+    fn what_is_lost_becomes_due_though_a_segment_is_put_before_it() {
+        let at = Instant::from_millis;
+        let (mut copies, mut out) = (Copies::default(), Actions::new());
+        for number in 2..=3 {
+            assert_ne!(copies.remember(at(0), &segment(number, false), 100), Remembered::No);
+        }
+        let block = SackBlock { left: Seq(3000), right: Seq(4000) };
+        let _ = copies.received(at(10), &[block], &mut out);
+        assert_eq!(copies.judge(at(10), &HOW), 0);
+        assert_ne!(copies.remember(at(12), &segment(1, true), 100), Remembered::No);
+        assert_eq!(copies.judge(at(15), &HOW), 1, "no timeout is asked for that nothing follows");
+        assert_eq!(copies.next_judgement(&HOW), None);
     }
 }

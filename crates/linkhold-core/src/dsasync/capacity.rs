@@ -82,7 +82,7 @@ impl Capacity {
                     let unacknowledged =
                         flow.down_max.zip(flow.acked).is_some_and(|(end, acked)| end.after(acked));
                     // ACKs in the shaper have yet to tell the sender of `acked`.
-                    if unacknowledged && flow.shaped == 0 && flow.kept.is_none() {
+                    if unacknowledged && flow.shaped == 0 && flow.kept.ack().is_none() {
                         let window = flow.passed.min(flow.offer);
                         for _ in 0..DUPLICATE_ACKS {
                             shared.inject(slot, window, out);

@@ -52,13 +52,34 @@ pub(super) struct Watched {
     pub sent_before_again: Option<Seq>,
 }
 
-/// An uplink ACK that is kept back. Each flow has one at most.
+/// An uplink ACK that is kept back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptAck {
     pub packet: PacketId,
     pub rewrite: Rewrite,
     pub len: u32,
     pub deadline: Instant,
+}
+
+/// Whether an uplink ACK of a flow is kept back. Each has one at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kept {
+    /// None is, and the flow is in no list.
+    No,
+    /// None is any more, but the flow is still in the list of those with one
+    /// ([`KeptAcks`](super::keep_back::KeptAcks)).
+    Gone,
+    Ack(KeptAck),
+}
+
+impl Kept {
+    /// The ACK, if one is kept back.
+    pub fn ack(self) -> Option<KeptAck> {
+        match self {
+            Self::Ack(ack) => Some(ack),
+            Self::No | Self::Gone => None,
+        }
+    }
 }
 
 /// What is known of one connection.
@@ -146,7 +167,7 @@ pub(super) struct Flow {
     /// Its ACKs that wait here, in the uplink shaper or while a hole is repaired, and will tell the
     /// correspondent a window.
     pub shaped: u32,
-    pub kept: Option<KeptAck>,
+    pub kept: Kept,
 
     pub window: Window,
     /// It is in the list of flows whose window is closed.
@@ -226,7 +247,7 @@ impl Flow {
             held_weight: 0,
             answered: false,
             shaped: 0,
-            kept: None,
+            kept: Kept::No,
             window: Window::Open,
             listed: false,
             clamp_on: false,

@@ -8,7 +8,7 @@
 //! its flow, or the silence does not begin in time).
 
 use super::Mode;
-use super::flow::KeptAck;
+use super::flow::{Kept, KeptAck};
 use super::flow_table::FlowId;
 use super::shared::Shared;
 use crate::action::{Action, Actions, Rewrite, Verdict};
@@ -19,10 +19,19 @@ use crate::time::{Duration, Instant};
 /// After the announced start of a silence that does not come, a kept ACK waits no longer than this.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// The flows that have an ACK kept back. Some may have released it since.
-#[derive(Debug, Default)]
+/// The flows that have an ACK kept back, each once. Some may have released it since.
+#[derive(Debug)]
 pub(super) struct KeptAcks {
     flows: Vec<FlowId>,
+    /// No ACK has waited long enough before this. Not looked up for each packet: there may be as many as there
+    /// are flows.
+    first: Instant,
+}
+
+impl Default for KeptAcks {
+    fn default() -> Self {
+        Self { flows: Vec::new(), first: Instant::FAR_FUTURE }
+    }
 }
 
 impl KeptAcks {
@@ -65,11 +74,12 @@ impl KeptAcks {
             return Verdict::Forward(rewrite);
         }
         let deadline = start.max(now) + GRACE;
-        flow.kept = Some(KeptAck { packet: packet.id, rewrite, len: packet.len, deadline });
-        let id = shared.flows.id(slot);
-        if !self.flows.contains(&id) {
-            self.flows.push(id);
+        let ack = KeptAck { packet: packet.id, rewrite, len: packet.len, deadline };
+        let before = core::mem::replace(&mut flow.kept, Kept::Ack(ack));
+        if matches!(before, Kept::No) {
+            self.flows.push(shared.flows.id(slot));
         }
+        self.first = self.first.min(deadline);
         shared.space.take(packet.len);
         shared.metrics.holds += 1;
         Verdict::Hold
@@ -78,19 +88,16 @@ impl KeptAcks {
     /// Releases the ACKs that have waited long enough.
     #[inline]
     pub fn expire(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
-        if !self.flows.is_empty() {
+        if self.first <= now {
             self.release_expired(now, shared, out);
         }
     }
 
     #[cold]
     fn release_expired(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
-        self.flows.retain(|&id| match shared.flows.by_id(id).and_then(|flow| flow.kept) {
-            None => false,
-            Some(kept) if kept.deadline > now => true,
-            Some(_) => {
+        self.retain(shared, |shared, id, ack| {
+            if ack.deadline <= now {
                 release_kept(shared, id.slot, out);
-                false
             }
         });
     }
@@ -104,34 +111,44 @@ impl KeptAcks {
         out: &mut Actions,
         mut close: impl FnMut(&mut Shared, u32, &mut Actions),
     ) {
-        self.flows.retain(|&id| {
-            let Some(flow) = shared.flows.by_id(id).filter(|flow| flow.kept.is_some()) else { return false };
-            if !scope.covers(flow.station) {
-                return true;
+        self.retain(shared, |shared, id, _| {
+            if scope.covers(shared.flows.at(id.slot).station) {
+                close(shared, id.slot, out);
+                // The station had closed the window itself: the ACK goes as it is.
+                release_kept(shared, id.slot, out);
             }
-            close(shared, id.slot, out);
-            // The station had closed the window itself: the ACK goes as it is.
-            release_kept(shared, id.slot, out);
-            false
         });
     }
 
-    /// When the first ACK has waited long enough.
-    #[inline]
-    pub fn next_timeout(&self, shared: &Shared) -> Option<Instant> {
-        if self.flows.is_empty() { None } else { self.first_deadline(shared) }
+    /// Calls `look` for each flow that has an ACK kept back, and drops those from the list that have none then.
+    fn retain(&mut self, shared: &mut Shared, mut look: impl FnMut(&mut Shared, FlowId, &KeptAck)) {
+        self.first = Instant::FAR_FUTURE;
+        self.flows.retain(|&id| {
+            if let Some(ack) = shared.flows.by_id(id).and_then(|flow| flow.kept.ack()) {
+                look(shared, id, &ack);
+            }
+            // `look` may have forgotten the flow.
+            let Some(flow) = shared.flows.by_id(id) else { return false };
+            let Some(ack) = flow.kept.ack() else {
+                shared.flows.at(id.slot).kept = Kept::No;
+                return false;
+            };
+            self.first = self.first.min(ack.deadline);
+            true
+        });
     }
 
-    #[cold]
-    fn first_deadline(&self, shared: &Shared) -> Option<Instant> {
-        self.flows.iter().filter_map(|&id| Some(shared.flows.by_id(id)?.kept?.deadline)).min()
+    /// When an ACK may have waited long enough: no later than the first has.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        (self.first < Instant::FAR_FUTURE).then_some(self.first)
     }
 
     /// How many ACKs are kept.
     pub fn count(&self, shared: &Shared) -> usize {
         self.flows
             .iter()
-            .filter(|&&id| shared.flows.by_id(id).is_some_and(|flow| flow.kept.is_some()))
+            .filter(|&&id| shared.flows.by_id(id).is_some_and(|flow| flow.kept.ack().is_some()))
             .count()
     }
 }
@@ -139,7 +156,7 @@ impl KeptAcks {
 /// Releases a flow's kept ACK as it would have left when it came. False if it has none.
 #[inline]
 pub(super) fn release_kept(shared: &mut Shared, slot: u32, out: &mut Actions) -> bool {
-    shared.flows.at(slot).kept.is_some() && release(shared, slot, None, out)
+    release(shared, slot, None, out)
 }
 
 /// Releases a flow's kept ACK with a zero window. False if it has none.
@@ -147,9 +164,10 @@ pub(super) fn release_kept_closed(shared: &mut Shared, slot: u32, out: &mut Acti
     release(shared, slot, Some(0), out)
 }
 
-#[cold]
 fn release(shared: &mut Shared, slot: u32, window: Option<u16>, out: &mut Actions) -> bool {
-    let Some(kept) = shared.flows.at(slot).kept.take() else { return false };
+    let flow = shared.flows.at(slot);
+    let Some(kept) = flow.kept.ack() else { return false };
+    flow.kept = Kept::Gone;
     shared.space.give_back(kept.len);
     shared.metrics.released += 1;
     let rewrite = Rewrite { window: window.or(kept.rewrite.window), ..kept.rewrite };

@@ -625,7 +625,7 @@ impl DsaSync {
         let never = Instant::FAR_FUTURE;
         let monitor = self.shared.monitor.next_timeout().unwrap_or(never);
         let uplink = self.uplink.next_timeout().unwrap_or(never);
-        let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
+        let kept = self.windows.kept.next_timeout().unwrap_or(never);
         let nudge = self.windows.next_nudge().unwrap_or(never);
         let look = self.foresight.next_timeout().unwrap_or(never);
         let gates = &self.recover.gates;

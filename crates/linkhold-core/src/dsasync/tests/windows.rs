@@ -221,6 +221,31 @@ fn the_ack_kept_back_before_an_announced_silence_closes_the_window_with_a_new_nu
 }
 
 #[test]
+fn acks_kept_back_for_a_silence_that_does_not_come_are_counted_once_a_flow_and_let_go() {
+    let mut b = Bench::new(&DsaSyncConfig { keep_back: true, ..plain(Mode::FreezeNudge) });
+    b.open(1, 500);
+    b.open(2, 500);
+    b.link(LinkEventKind::SensingSchedule {
+        scope: Scope::Network,
+        period: Duration::from_millis(500),
+        duration: Duration::from_millis(25),
+        next: ms(100),
+    });
+    for n in 0..5 {
+        assert_eq!(b.at(97).ack(20 + n, 1, 2000 + n as u32, 500).0, Verdict::Hold);
+    }
+    assert_eq!(b.at(98).ack(30, 2, 2000, 500).0, Verdict::Hold);
+    assert_eq!(b.agent.metrics().held_packets, 2);
+    let mut went = Vec::new();
+    while let Some(at) = b.agent.next_timeout().filter(|at| *at < ms(110)) {
+        b.now = at;
+        went.extend(released(&b.timeout()).iter().map(|id| (at, *id)));
+    }
+    assert_eq!(went, [(ms(101), 24), (ms(101), 30)]);
+    assert_eq!(b.agent.metrics().held_packets, 0);
+}
+
+#[test]
 fn algorithm_5_as_printed_sends_three_duplicate_acks_once() {
     let mut b =
         Bench::new(&DsaSyncConfig { capacity: CapacityResponse::DuplicateAcks, ..plain(Mode::Freeze) });
