@@ -22,6 +22,7 @@ pub mod local_recovery;
 pub mod log;
 pub mod look_ahead;
 pub mod mechanism;
+pub mod metrics;
 pub(crate) mod mirror;
 pub(crate) mod opening;
 pub mod packet;

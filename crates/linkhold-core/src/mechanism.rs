@@ -17,12 +17,12 @@
 //! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet, keeps no copy
 //!   and no window closed.
 
-use serde::{Deserialize, Serialize};
-
-use crate::action::{Actions, DropReason, Report, Rewrite, Verdict};
+use crate::action::{Actions, Report, Rewrite, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::packet::{DatagramView, PacketView};
 use crate::time::Instant;
+
+pub use crate::metrics::Metrics;
 
 /// Anything a mechanism can be told.
 #[derive(Clone, Copy, Debug)]
@@ -197,116 +197,6 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 
     fn members(&self) -> Vec<(&'static str, Metrics)> {
         (**self).members()
-    }
-}
-
-/// Counters of a mechanism. Gauges say so; everything else only grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// TCP packets seen.
-    pub packets: u64,
-    /// Datagrams seen.
-    #[serde(default)]
-    pub datagrams: u64,
-    /// Datagrams answered with `Hold`; they count among the `holds`, too.
-    #[serde(default)]
-    pub datagram_holds: u64,
-    /// Gauge: packets held now.
-    pub held_packets: u64,
-    /// Gauge: bytes held now.
-    pub held_bytes: u64,
-    /// Most bytes held at once so far.
-    pub held_bytes_peak: u64,
-    /// Gauge: most bytes that may be held at present; 0: the mechanism has no such limit.
-    #[serde(default)]
-    pub held_bytes_limit: u64,
-    /// Packets answered with `Hold`.
-    pub holds: u64,
-    /// Held packets released.
-    pub released: u64,
-    /// Packets dropped or discarded, by [`DropReason`] in the order of [`DropReason::ALL`].
-    pub dropped: [u64; DropReason::ALL.len()],
-    /// Gauge: bytes of forwarded packets of which copies are kept now.
-    pub kept_bytes: u64,
-    /// Most bytes kept as copies at once so far.
-    pub kept_bytes_peak: u64,
-    /// Copies sent once more.
-    pub copies_sent: u64,
-    /// Reports to the other end of the radio.
-    pub reports: u64,
-    /// Uplink requests made ahead of a packet.
-    pub uplink_requests: u64,
-    /// Uplink requests made ahead of a packet that did not come in time.
-    pub uplink_requests_wrong: u64,
-    /// Gauge: frames ahead of a packet that its uplink request is made (lookahead's N).
-    pub uplink_lead_frames: u64,
-    /// ACKs injected.
-    pub acks_injected: u64,
-    /// Times a flow's window was closed.
-    pub windows_closed: u64,
-    /// Times a flow's window was opened again.
-    pub windows_reopened: u64,
-    /// Gauge: flows whose window is closed now.
-    pub windows_closed_now: u64,
-    /// Windows made smaller in passing, but not closed.
-    pub windows_clamped: u64,
-    /// Window probes answered.
-    pub probes_answered: u64,
-    /// Gauge: flows in the table.
-    pub flows: u64,
-    /// Flows evicted to make room.
-    pub flow_evictions: u64,
-    /// Packets of flows first seen after their handshake, so with unknown window scale.
-    pub midstream_flows: u64,
-    /// Silences seen (network-wide or of a station).
-    pub silences: u64,
-    /// Gauge: rate measured of what goes down where nobody tells it, payload bits/s, over all stations; 0
-    /// where it is told or not known yet.
-    #[serde(default)]
-    pub measured_rate: u64,
-    /// Events of stations that are not tracked, because their numbers are too high; they did nothing.
-    pub untracked_events: u64,
-}
-
-impl Metrics {
-    /// The sums of both: of one mechanism at several nodes.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        let mut dropped = self.dropped;
-        for (sum, more) in dropped.iter_mut().zip(other.dropped) {
-            *sum += more;
-        }
-        Self {
-            packets: self.packets + other.packets,
-            datagrams: self.datagrams + other.datagrams,
-            datagram_holds: self.datagram_holds + other.datagram_holds,
-            held_packets: self.held_packets + other.held_packets,
-            held_bytes: self.held_bytes + other.held_bytes,
-            held_bytes_peak: self.held_bytes_peak + other.held_bytes_peak,
-            held_bytes_limit: self.held_bytes_limit + other.held_bytes_limit,
-            holds: self.holds + other.holds,
-            released: self.released + other.released,
-            dropped,
-            kept_bytes: self.kept_bytes + other.kept_bytes,
-            kept_bytes_peak: self.kept_bytes_peak + other.kept_bytes_peak,
-            copies_sent: self.copies_sent + other.copies_sent,
-            reports: self.reports + other.reports,
-            uplink_requests: self.uplink_requests + other.uplink_requests,
-            uplink_requests_wrong: self.uplink_requests_wrong + other.uplink_requests_wrong,
-            uplink_lead_frames: self.uplink_lead_frames.max(other.uplink_lead_frames),
-            acks_injected: self.acks_injected + other.acks_injected,
-            windows_closed: self.windows_closed + other.windows_closed,
-            windows_reopened: self.windows_reopened + other.windows_reopened,
-            windows_closed_now: self.windows_closed_now + other.windows_closed_now,
-            windows_clamped: self.windows_clamped + other.windows_clamped,
-            probes_answered: self.probes_answered + other.probes_answered,
-            flows: self.flows + other.flows,
-            flow_evictions: self.flow_evictions + other.flow_evictions,
-            midstream_flows: self.midstream_flows + other.midstream_flows,
-            silences: self.silences + other.silences,
-            measured_rate: self.measured_rate + other.measured_rate,
-            untracked_events: self.untracked_events + other.untracked_events,
-        }
     }
 }
 

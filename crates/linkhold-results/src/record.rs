@@ -582,43 +582,14 @@ impl MechanismRecord {
 /// The counters of a mechanism by name, and the packets that it dropped or discarded by reason.
 #[must_use]
 pub fn by_name(metrics: &Metrics) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
-    let counters = [
-        ("packets", metrics.packets),
-        ("held_packets", metrics.held_packets),
-        ("held_bytes_peak", metrics.held_bytes_peak),
-        ("holds", metrics.holds),
-        ("released", metrics.released),
-        ("kept_bytes_peak", metrics.kept_bytes_peak),
-        ("copies_sent", metrics.copies_sent),
-        ("reports", metrics.reports),
-        ("acks_injected", metrics.acks_injected),
-        ("windows_closed", metrics.windows_closed),
-        ("windows_reopened", metrics.windows_reopened),
-        ("windows_closed_now", metrics.windows_closed_now),
-        ("windows_clamped", metrics.windows_clamped),
-        ("probes_answered", metrics.probes_answered),
-        ("flows", metrics.flows),
-        ("flow_evictions", metrics.flow_evictions),
-        ("midstream_flows", metrics.midstream_flows),
-        ("silences", metrics.silences),
-    ];
-    // Only of a mechanism that asked: no other has a turn to ask for.
-    let requests = [
-        ("uplink_requests", metrics.uplink_requests),
-        ("uplink_requests_wrong", metrics.uplink_requests_wrong),
-    ];
-    let asked = requests.iter().filter(|_| metrics.uplink_requests > 0);
-    // Only of a mechanism that was handed datagrams and looked at them.
-    let datagrams = [("datagrams", metrics.datagrams), ("datagram_holds", metrics.datagram_holds)];
-    let saw = datagrams.iter().filter(|_| metrics.datagrams > 0);
-    let counters = counters.iter().chain(asked).chain(saw);
+    let shown = metrics.counted().into_iter().filter(|one| one.is_shown);
     let dropped = DropReason::ALL
         .iter()
         .zip(metrics.dropped)
         .filter(|&(&reason, _)| reason != DropReason::TooOld || metrics.datagrams > 0)
         .map(|(&reason, count)| (drop_reason_name(reason).to_owned(), count))
         .collect();
-    (counters.map(|&(key, value)| (key.to_owned(), value)).collect(), dropped)
+    (shown.map(|one| (one.name.to_owned(), one.value)).collect(), dropped)
 }
 
 /// The reason's name in JSON.

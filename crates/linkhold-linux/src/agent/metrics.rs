@@ -3,10 +3,11 @@
 //! Only its recorder is used; the text is served by the agent's own event loop, so there is no second thread
 //! and no async runtime in a daemon that forwards packets.
 
-use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
+use linkhold_core::metrics::{Counted, Kind, Metrics};
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use super::status::{RadioStatus, Status};
+use super::status::{MechanismStatus, RadioStatus, Status};
 
 const METADATA: Metadata<'static> = Metadata::new("linkhold", Level::INFO, None);
 
@@ -65,6 +66,9 @@ impl Exporter {
         for (source, value) in &status.events {
             let label = Label::new("source", source.clone());
             self.count("linkhold_events_total", "Link events, by source", [label], *value);
+        }
+        for mechanism in &status.mechanisms {
+            self.render_mechanism(mechanism);
         }
         self.handle.render()
     }
@@ -131,23 +135,47 @@ impl Exporter {
         }
     }
 
-    fn gauge(&self, name: &'static str, description: &'static str, label: Option<Label>, value: f64) {
-        self.recorder.describe_gauge(name.into(), None::<Unit>, description.into());
+    /// Whatever a mechanism counts: over all radios, since `status` has it so.
+    fn render_mechanism(&self, mechanism: &MechanismStatus) {
+        let own = || Label::new("mechanism", mechanism.name.clone());
+        for Counted { name, what, kind, .. } in Metrics::default().counted() {
+            let Some(&value) = mechanism.counters.get(name) else { continue };
+            match kind {
+                Kind::Counter => {
+                    self.count(format!("linkhold_mechanism_{name}_total"), what, [own()], value);
+                }
+                Kind::Gauge | Kind::Greatest => {
+                    self.gauge(format!("linkhold_mechanism_{name}"), what, Some(own()), value as f64);
+                }
+            }
+        }
+    }
+
+    fn gauge(
+        &self,
+        name: impl Into<KeyName>,
+        description: &'static str,
+        label: Option<Label>,
+        value: f64,
+    ) {
+        let name = name.into();
+        self.recorder.describe_gauge(name.clone(), None::<Unit>, description.into());
         self.recorder.register_gauge(&self.key(name, label), &METADATA).set(value);
     }
 
     fn count(
         &self,
-        name: &'static str,
+        name: impl Into<KeyName>,
         description: &'static str,
         labels: impl IntoIterator<Item = Label>,
         value: u64,
     ) {
-        self.recorder.describe_counter(name.into(), None::<Unit>, description.into());
+        let name = name.into();
+        self.recorder.describe_counter(name.clone(), None::<Unit>, description.into());
         self.recorder.register_counter(&self.key(name, labels), &METADATA).absolute(value);
     }
 
-    fn key(&self, name: &'static str, more: impl IntoIterator<Item = Label>) -> Key {
+    fn key(&self, name: KeyName, more: impl IntoIterator<Item = Label>) -> Key {
         let mut labels = vec![self.instance.clone()];
         labels.extend(more);
         Key::from_parts(name, labels)
