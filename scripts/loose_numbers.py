@@ -5,9 +5,9 @@
     loose_numbers.py --list      prints entries for the numbers that have none, each with `?` for a reason
 
 Pages are README.md, those of docs/ and reproductions/, and that of python/linkhold. A number looks measured if a unit follows it (rates,
-times, sizes, %, dB, packets, ...), if it counts (`3 of 12`) or if it is a share (`0.97`). Left out is what stands between
-`measured` marks, in code, in comments and in addresses of links, and the pages that a script writes whole. A number in words
-("a third") is not found.
+times, sizes, %, dB, packets, ...), if it counts (`3 of 12`) or if it has a decimal point (`0.97`). Left out is what stands between
+`measured` marks, in code, in comments and in addresses of links. Of pages that a script writes whole the sentences that were typed into
+the script are searched instead. A number in words ("a third") is not found, nor one without a unit (`beside 377 to 434`).
 
 An entry is a line below the heading of its page: `reason | words «number» words`. The words are the page's, around the number. Reasons:
 
@@ -19,6 +19,7 @@ An entry is a line below the heading of its page: `reason | words «number» wor
 """
 
 import argparse
+import ast
 import dataclasses
 import pathlib
 import re
@@ -34,6 +35,8 @@ PAGES = [
     *sorted((ROOT / "reproductions").rglob("*.md")),
     ROOT / "python" / "linkhold" / "README.md",
 ]
+# The scripts that write pages whole.
+WRITERS = [ROOT / "scripts" / f"{name}.py" for name in ("testbed_table", "host_table", "late_table", "trace_table", "udp_table", "repeats_page")]
 REASONS = ("setting", "definition", "cited", "here")
 # Words that a script which writes a whole page begins it with.
 WHOLE = re.compile(r"\AWritten by `make ", re.MULTILINE)
@@ -95,6 +98,23 @@ def searched(page_text, with_code=False):
     text = NAMED.sub("…", text)
     # How wide the project's intervals are is said on every page.
     return re.sub(r"95 % (intervals?)", r"\1", text)
+
+
+def typed(script_text):
+    """The sentences that were typed into a script which writes a page, each a paragraph; without its own documentation and help."""
+    tree, own = ast.parse(script_text), set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            own.add(node.body[0].value)
+        elif isinstance(node, ast.keyword) and node.arg in ("help", "description"):
+            own.update(ast.walk(node))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in own]
+    # A few words alone are keys; a closing tag is of a drawing, and an = without blanks of a setting.
+    sentences = [text for text in texts if len(text.split()) > 3 and not re.search(r"</|\w=\S", text)]
+    # What a sentence has computed parts it: a backtick may be left alone, and would hide what comes after it.
+    parts = [text.replace("`", "") if text.count("`") % 2 else text for text in sentences]
+    # The first part is no page's title with "Written by" below it.
+    return "\n\n".join(["Typed into a script:", "", *parts])
 
 
 def loose(page_text):
@@ -307,7 +327,7 @@ def faults(pages, listed):
     """Every number without an entry, each that is not as its entry says, and every entry without a number."""
     found, used = [], set()
     for name, path in pages.items():
-        text, tables = path.read_text(), None
+        text, tables = read(path), None
         paragraphs = searched(text, with_code=True).split("\n")
         own = [(index, entry) for index, entry in enumerate(listed) if entry.page == name]
         for number in loose(text):
@@ -324,8 +344,12 @@ def faults(pages, listed):
     return found
 
 
+def read(path):
+    return typed(path.read_text()) if path.suffix == ".py" else path.read_text()
+
+
 def named_pages():
-    return {str(path.relative_to(ROOT)): path for path in PAGES}
+    return {str(path.relative_to(ROOT)): path for path in [*PAGES, *WRITERS]}
 
 
 def main():
@@ -338,7 +362,7 @@ def main():
     if options.list:
         for name, path in pages.items():
             own = [entry for entry in listed if entry.page == name]
-            new = [number for number in loose(path.read_text()) if not any(entry.covers(number) for entry in own)]
+            new = [number for number in loose(read(path)) if not any(entry.covers(number) for entry in own)]
             if new:
                 print("\n".join([f"## {name}", *(f"? | {number.with_words()}" for number in new), ""]))
         return
