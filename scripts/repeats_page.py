@@ -62,13 +62,15 @@ def page(kept):
             "[repeats.json](repeats.json); of the same tests under the same load the last counts."
         ),
         "",
-        "| tests | beside them | runs | failed | skipped | tests that failed | tests that were skipped | commit | date | kernel | processors |",
+        "| tests | beside them | runs | failed | skipped | tests that failed | tests that were skipped | program | date | kernel | processors |",
         "|---" * 11 + "|",
     ]
     for one in kept:
         what = PROGRAMS.get(one["what"], f"`{one['what']}`")
         cells = [what, "builds" if one["busy"] else "nothing of ours", *(one[key] for key in ("runs", "failed", "skipped"))]
-        cells += [counted(one["failures"]), counted(one["skips"]), *(one[key] for key in ("commit", "date", "kernel", "processors"))]
+        cells += [counted(one["failures"]), counted(one["skips"])]
+        # In the words that page_commits.py looks for.
+        cells += [f"commit {one['commit']}", *(one[key] for key in ("date", "kernel", "processors"))]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 

@@ -88,7 +88,7 @@ class Kept(unittest.TestCase):
 
     def test_the_page_has_every_result_and_what_failed(self):
         text = repeats_page.page([result("plans", True, failed=2, skipped=3, failures={"linux::b": 1, "linux::a": 2}, skips={"both::c": 3})])
-        self.assertIn("| plans | builds | 10 | 2 | 3 | `linux::a` (2), `linux::b` (1) | `both::c` (3) | 0123456789ab | 2026-11-26 | 6.18 | 2 |", text)
+        self.assertIn("| plans | builds | 10 | 2 | 3 | `linux::a` (2), `linux::b` (1) | `both::c` (3) | commit 0123456789ab | 2026-11-26 | 6.18 | 2 |", text)
         self.assertIn("| `one` | nothing of ours | 10 | 0 | 0 | – | – |", repeats_page.page([result("one")]))
 
     def test_add_writes_page_and_data_and_raw_checks_them(self):
