@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the sentences of pages have in `backticks` and in links: commands of linkhold parse, targets of the Makefile and files of
-the repository are there.
+"""Checks what the sentences of pages have in `backticks` and in links: commands of linkhold parse, targets
+of the Makefile and files of the repository are there.
 
     inline_code.py [PATH-OF-LINKHOLD] [PAGE...]
 
@@ -12,8 +12,8 @@ Nothing is run but `linkhold ... --help` and `linkhold scenario schema`. Checked
     `a/path`, `file.rs`, links    the file is there; a link's part after # is a heading of its page
     `a_name_of_five_words`, `a_name_of_many_words_*`    some source has the name: so are tests called
 
-Code blocks of README.md, docs/ and python/ are run by try_pages.py; of the pages of reproductions/ the commands in blocks are checked here,
-like those in sentences.
+Code blocks of README.md, docs/ and python/ are run by try_pages.py; of the pages of reproductions/ the
+commands in blocks are checked here, like those in sentences.
 """
 
 import argparse

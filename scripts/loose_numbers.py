@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""Finds numbers of the pages that look measured and that no script writes, and judges each by scripts/loose_numbers.txt.
+"""Finds numbers of the pages that look measured and that no script writes, and judges each by
+scripts/loose_numbers.txt.
 
-    loose_numbers.py             fails at a number without an entry, an entry without a number, and a number that is not its entry's
+    loose_numbers.py             fails at a number without an entry or not as its entry says, and at an entry
+                                 without a number
     loose_numbers.py --list      prints entries for the numbers that have none, each with `?` for a reason
 
-Pages are README.md, those of docs/ and reproductions/, and that of python/linkhold. A number looks measured if a unit follows it (rates,
-times, sizes, %, dB, packets, ...), if it counts (`3 of 12`) or if it has a decimal point (`0.97`). Left out is what stands between
-`measured` marks, in code, in comments and in addresses of links. Of pages that a script writes whole the sentences that were typed into
-the script are searched instead. A number in words ("a third") is not found, nor one without a unit (`beside 377 to 434`).
+Pages are README.md, those of docs/ and reproductions/, and that of python/linkhold. A number looks measured
+if a unit follows it (rates, times, sizes, %, dB, packets, ...), if it counts (`3 of 12`) or if it has a
+decimal point (`0.97`). Left out is what stands between `measured` marks, in code, in comments and in
+addresses of links. Of pages that a script writes whole the sentences that were typed into the script are
+searched instead. A number in words ("a third") is not found, nor one without a unit (`beside 377 to 434`).
 
-An entry is a line below the heading of its page: `reason | words «number» words`. The words are the page's, around the number. Reasons:
+An entry is a line below the heading of its page: `reason | words «number» words`. The words are the page's,
+around the number. Reasons:
 
     setting       somebody chose it: a scenario, an option, a constant of the code, a way to measure
     definition    it follows by arithmetic, or is a criterion or a bound that was fixed and not found
     cited         it is a paper's or another source's, which the page names
-    here          it was measured, and its paragraph names what measured it: a commit, a `make` target, a command of linkhold, or a file
-    = EXPRESSION  it was measured; the expression makes it from tables that scripts wrote on pages (`Tables` below)
+    here          it was measured, and its paragraph names what measured it: a commit, a `make` target, a
+                  command of linkhold, or a file
+    = EXPRESSION  it was measured; the expression makes it from tables that scripts wrote on pages (`Tables`
+                  below)
 """
 
 import argparse
@@ -212,8 +218,8 @@ def most(*values):
 
 
 class Tables:
-    """The tables of a page that a script wrote, as expressions see them. Words that name a caption, a row or a column are the whole of
-    it, or a part that no other has.
+    """The tables of a page that a script wrote, as expressions see them. Words that name a caption, a row or a
+    column are the whole of it, or a part that no other has.
 
     t(caption, row, column, n=0)   the cell's number, or of several the one at n
     half(caption, row, column)     the number behind its ±

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Runs Linux tests again and again, prints how often each failed, and writes that to docs/repeats.md, as root:
 #
-#   repeat_tests.sh order 100          each test that compares order or time (`timed` in tests/namespaces/main.rs), 100 times
+#   repeat_tests.sh order 100          each test that compares order or time (`timed` in
+#                                      tests/namespaces/main.rs), 100 times
 #   repeat_tests.sh suite 10           the whole namespace suite, 10 times
 #   repeat_tests.sh plans 10           the plans on both stacks, 10 times
 #   repeat_tests.sh testbed 10         the tests of the testbed's own conduct, 10 times
-#   repeat_tests.sh suite 10 --busy    the same beside builds, one after another, with as many jobs as there are processors
+#   repeat_tests.sh suite 10 --busy    the same beside builds, one after another, with as many jobs as there
+#                                      are processors
 #   repeat_tests.sh NAME 40 [--busy]   one test of the namespace suite, 40 times
 #
-# The output of each run that failed or skipped stays in out/repeat/ (KEPT names another folder). The exit status is 1 if any run failed. A run in which a test
-# was skipped counts apart: it says less than one that passed. Where nothing passed, nothing was tried, and that is an error.
+# The output of each run that failed or skipped stays in out/repeat/ (KEPT names another folder). The exit
+# status is 1 if any run failed. A run in which a test was skipped counts apart: it says less than one that
+# passed. Where nothing passed, nothing was tried, and that is an error.
 #
-# The page takes only what was built here, from a tree without changes. PROGRAM names a test program that is built already, for a
-# trial that the page does not take.
+# The page takes only what was built here, from a tree without changes. PROGRAM names a test program that is
+# built already, for a trial that the page does not take.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +32,8 @@ esac
 if [[ -n ${PROGRAM:-} ]]; then
   program=$PROGRAM
 else
-  # With the eBPF congestion controls, as `make unit` has them: without them the tests of frozen senders would be skipped.
+  # With the eBPF congestion controls, as `make unit` has them: without them the tests of frozen senders would
+  # be skipped.
   read -r -a features <<<"$(scripts/struct_ops_feature.sh)"
   program=$(cargo test --locked --workspace "${features[@]}" --test "$target" --no-run 2>&1 | sed -n "s/.*(\(.*\/$target-[0-9a-f]*\)).*/\1/p")
 fi
@@ -52,7 +56,7 @@ if [[ $load == --busy ]]; then
 fi
 
 any_failed=0
-# Runs the test program with these arguments so often; prints how many runs failed, and how many skipped a test.
+# Runs the test program with these arguments so often; prints how many runs failed, and how many skipped.
 repeat() {
   local name=$1 failed=0 skipped=0 run status faults=() skips=()
   shift
@@ -64,7 +68,8 @@ repeat() {
       echo "repeat_tests.sh: no test ran" >&2
       exit 1
     fi
-    # A test that found on its way that it cannot be made here says why in brackets; longer ones, which are never run here, do not.
+    # A test that found on its way that it cannot be made here says why in brackets. The longer ones, which
+    # are never run here, say nothing.
     if ((status != 0)); then
       failed=$((failed + 1))
       mapfile -t -O "${#faults[@]}" faults < <(sed -n 's/^test \(\S*\) *\.\.\. FAILED$/\1/p' "$log")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes docs/repeats.md: how often Linux tests failed that were run again and again (scripts/repeat_tests.sh, `make repeat-linux`).
+"""Writes docs/repeats.md: how often Linux tests failed that were run again and again
+(scripts/repeat_tests.sh, `make repeat-linux`).
 
     repeats_page.py add NAME --runs N --failed N --skipped N [--busy] [--failures TEST...] [--skips TEST...]
     repeats_page.py --raw [--check]
 
-`add` puts a result into docs/repeats.json, in the place of an older one of the same tests under the same load, and writes the page. A tree
-with changes is not taken: nobody could build it again. `--raw` writes the page from docs/repeats.json; with `--check` it writes nothing, and
-fails if the page is another.
+`add` puts a result into docs/repeats.json, in the place of an older one of the same tests under the same
+load, and writes the page. A tree with changes is not taken: nobody could build it again. `--raw` writes the
+page from docs/repeats.json; with `--check` it writes nothing, and fails if the page is another.
 """
 
 import argparse

@@ -13,7 +13,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 import repeats_page  # noqa: E402
 
-# A program of tests, as libtest-mimic prints them: it passes at first, then skips, then fails; one test it never runs.
+# A program of tests, as libtest-mimic prints them: it passes at first, then skips, then fails. One test it
+# never runs.
 FAKE = """#!/bin/bash
 [[ $1 == --list ]] && { printf '[timed] one: test\\ntwo: test\\n'; exit; }
 count=$(cat "$COUNTED" 2>/dev/null || echo 0)
