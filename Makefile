@@ -59,6 +59,7 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/udp_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
+	scripts/repeats_page.py --raw --check
 	scripts/page_commits.py
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold python3 -m unittest discover --start-directory scripts/tests
 	scripts/try_pages.py $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
@@ -78,10 +79,13 @@ test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a
 wifi-page: build ## Measure what the agent is worth on that Wi-Fi and fill docs/router.md with it (as root, on a quiet machine, 15 min)
 	LINKHOLD=$(LINKHOLD) scripts/wifi_page.py
 
-repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside builds (as root)
-	scripts/repeat_tests.sh order 100
-	scripts/repeat_tests.sh suite 10
-	scripts/repeat_tests.sh suite 10 --busy
+# Each line even if one before it found a failure; the exit status says that any did.
+repeat-linux: setup ## Tests that compare order or time 100 times each, then namespace suite, plans and testbed tests 10 times free and 10 times beside builds, and fill docs/repeats.md (as root, hours)
+	@failed=0; scripts/repeat_tests.sh order 100 || failed=1; \
+	for which in suite plans testbed; do \
+	  scripts/repeat_tests.sh $$which 10 || failed=1; \
+	  scripts/repeat_tests.sh $$which 10 --busy || failed=1; \
+	done; exit $$failed
 
 # Properties whose cases are whole simulations grow in proportion (crates/linkhold-testing).
 soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions; can be stopped and goes on where it was (five processor hours)

@@ -218,7 +218,8 @@ def page(kept):
         "",
         "**Why Reno over 100 ms misses its share even where its window is left alone.** In a silence the ACKs of what was on the wire gather at the base",
         "station, and come in one burst when the radio is back. What they let go at once is more than the station's queue of 100 packets has room for,",
-        "and Reno takes most of the time between two silences to grow back from the loss. (In the simulator a queue of 1000 packets ends it.) A mechanism",
+        "and Reno takes most of the time between two silences to grow back from the loss. (In the simulator a queue of 1000 packets ends it:",
+        f"`linkhold run {AT_STATION} --set tcp.congestion=reno --set wired.rtt=100ms --set station.limit=1000pkt`.) A mechanism",
         "that only stops and wakes the sender cannot help; `dsasync` on the station, a case of the scenario, holds what its queue has no room for.",
         "",
     ]

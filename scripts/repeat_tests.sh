@@ -1,27 +1,45 @@
 #!/usr/bin/env bash
-# Runs Linux tests again and again and prints how often each failed, as root:
+# Runs Linux tests again and again, prints how often each failed, and writes that to docs/repeats.md, as root:
 #
-#   repeat_tests.sh order 100          each test that compares order or time (`timed` in tests/namespaces/main.rs), 100 times
+#   repeat_tests.sh order 100          each test that compares order or time (`timed` in
+#                                      tests/namespaces/main.rs), 100 times
 #   repeat_tests.sh suite 10           the whole namespace suite, 10 times
-#   repeat_tests.sh suite 10 --busy    the same beside builds, one after another, with as many jobs as there are processors
+#   repeat_tests.sh plans 10           the plans on both stacks, 10 times
+#   repeat_tests.sh testbed 10         the tests of the testbed's own conduct, 10 times
+#   repeat_tests.sh suite 10 --busy    the same beside builds, one after another, with as many jobs as there
+#                                      are processors
 #   repeat_tests.sh NAME 40 [--busy]   one test of the namespace suite, 40 times
 #
-# The output of each failed run stays in out/repeat/. The exit status is 1 if any run failed. A run in which a test was
-# skipped has failed: it counts nothing.
+# The output of each run that failed or skipped stays in out/repeat/ (KEPT names another folder). The exit
+# status is 1 if any run failed. A run in which a test was skipped counts apart: it says less than one that
+# passed. Where nothing passed, nothing was tried, and that is an error.
+#
+# The page takes only what was built here, from a tree without changes. PROGRAM names a test program that is
+# built already, for a trial that the page does not take.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-usage="usage: repeat_tests.sh order|suite|TEST TIMES [--busy]"
+usage="usage: repeat_tests.sh order|suite|plans|testbed|TEST TIMES [--busy]"
 what=${1:?$usage} times=${2:?$usage} load=${3:-}
 [[ $load == "" || $load == --busy ]] || { echo "$usage" >&2; exit 2; }
+[[ $times =~ ^[1-9][0-9]*$ ]] || { echo "$usage" >&2; exit 2; }
 ((EUID == 0)) || { echo "repeat_tests.sh: the tests need root; they would skip, and this would count nothing" >&2; exit 2; }
 
-# With the eBPF congestion controls, as `make unit` has them: without them the tests of frozen senders would be skipped.
-read -r -a features <<<"$(scripts/struct_ops_feature.sh)"
-program=$(cargo test --locked --workspace "${features[@]}" --test namespaces --no-run 2>&1 | sed -n 's/.*(\(.*\/namespaces-[0-9a-f]*\)).*/\1/p')
+case $what in
+  plans | testbed) target=$what ;;
+  *) target=namespaces ;;
+esac
+if [[ -n ${PROGRAM:-} ]]; then
+  program=$PROGRAM
+else
+  # With the eBPF congestion controls, as `make unit` has them: without them the tests of frozen senders would
+  # be skipped.
+  read -r -a features <<<"$(scripts/struct_ops_feature.sh)"
+  program=$(cargo test --locked --workspace "${features[@]}" --test "$target" --no-run 2>&1 | sed -n "s/.*(\(.*\/$target-[0-9a-f]*\)).*/\1/p")
+fi
 [[ -x $program ]] || { echo "repeat_tests.sh: the tests do not build" >&2; exit 1; }
 
-kept=out/repeat
+kept=${KEPT:-out/repeat}
 mkdir -p "$kept"
 load_pids=()
 log=$(mktemp)
@@ -38,25 +56,38 @@ if [[ $load == --busy ]]; then
 fi
 
 any_failed=0
-# Runs the test program with these arguments so often; prints how many runs failed.
+# Runs the test program with these arguments so often; prints how many runs failed, and how many skipped.
 repeat() {
-  local name=$1 failed=0 run
+  local name=$1 failed=0 skipped=0 run status faults=() skips=()
   shift
   for ((run = 1; run <= times; run++)); do
-    # A test that runs alone says so behind its name.
-    if ! "$program" "$@" >"$log" 2>&1 || grep -Eq '(^|\.\.\. )skipped: ' "$log"; then
-      failed=$((failed + 1))
-      cp "$log" "$kept/$name.$run.log"
-      sed -n -e 's/^test \(.*\) \.\.\. FAILED$/  run '"$run"': \1/p' -e 's/^\(test .* \.\.\. \)\?\(skipped: .*\)$/  run '"$run"': \2/p' "$log"
-    fi
+    status=0
+    "$program" "$@" >"$log" 2>&1 || status=$?
     if ! grep -q '^test result: .* [1-9][0-9]* passed\|FAILED' "$log"; then
       sed 's/^/  /' "$log" >&2
       echo "repeat_tests.sh: no test ran" >&2
       exit 1
     fi
+    # A test that found on its way that it cannot be made here says why in brackets. The longer ones, which
+    # are never run here, say nothing.
+    if ((status != 0)); then
+      failed=$((failed + 1))
+      mapfile -t -O "${#faults[@]}" faults < <(sed -n 's/^test \(\S*\) *\.\.\. FAILED$/\1/p' "$log")
+    elif grep -q '^test .* \.\.\. ignored (' "$log"; then
+      skipped=$((skipped + 1))
+      mapfile -t -O "${#skips[@]}" skips < <(sed -n 's/^test \(\S*\) *\.\.\. ignored (.*/\1/p' "$log")
+    else
+      continue
+    fi
+    cp "$log" "$kept/${name//\//_}.$run.log"
+    sed -n -e 's/^test \(.*\) \.\.\. FAILED$/  run '"$run"': \1/p' -e 's/^test \(.*\) \.\.\. ignored (\(.*\))$/  run '"$run"': \1 skipped: \2/p' "$log"
   done
-  printf '%-70s failed %d of %d%s\n' "$name" "$failed" "$times" "${load:+ ($load)}"
+  printf '%-70s failed %d of %d%s%s\n' "$name" "$failed" "$times" "$( ((skipped == 0)) || echo ", skipped a test in $skipped")" "${load:+ ($load)}"
   ((failed == 0)) || any_failed=1
+  if [[ -z ${PROGRAM:-} ]]; then
+    scripts/repeats_page.py add "$name" --runs "$times" --failed "$failed" --skipped "$skipped" ${load:+--busy} \
+      --failures "${faults[@]}" --skips "${skips[@]}"
+  fi
 }
 
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg); processors: $(nproc)"
@@ -66,7 +97,7 @@ case $what in
     ((${#order[@]} > 0)) || { echo "repeat_tests.sh: the program names no timed tests" >&2; exit 1; }
     for test in "${order[@]}"; do repeat "$test" --exact "$test"; done
     ;;
-  suite) repeat suite ;;
+  suite | plans | testbed) repeat "$what" ;;
   *) repeat "$what" --exact "$what" ;;
 esac
 exit "$any_failed"

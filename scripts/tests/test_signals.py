@@ -6,6 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "signals.md").read_text()
+SENSE = (ROOT / "docs" / "sense.md").read_text()
 SCENARIOS = {file.stem: file.read_text() for file in sorted((ROOT / "scenarios").glob("*.toml"))}
 TABLES, _, SOURCES = PAGE.partition("\n## Sources\n")
 RADIOS, _, STANDS_FOR = TABLES.partition("\n## Which row a scenario's latency stands for\n")
@@ -38,6 +39,15 @@ class Signals(unittest.TestCase):
         for name, text in SCENARIOS.items():
             if re.search(r"(?<!end_)\b(detection_delay|late|delay) = \"[1-9]", text):
                 self.assertIn(f"`{name}`", STANDS_FOR)
+
+    def test_the_row_of_sense_has_what_its_page_measured(self):
+        beside = " ".join(re.search(r"<!-- measured beside -->(.*?)<!-- /measured -->", SENSE, re.DOTALL)[1].split())
+        commit = re.search(r"commit (\w+)", beside)[1]
+        (start, start_most), (end, _), _ = re.findall(r"(\d+) ms in the median \((?:\d+ to \d+ in nine of ten, )?(\d+) at most\)", beside)
+        row = next(line for line in TABLES.splitlines() if line.startswith("| `sense` |"))
+        for words in (f"{start} ms late in the median, {start_most} ms at most", f"{end} ms in the median for a T_idle of 50 ms", f"commit {commit}"):
+            self.assertIn(words, row)
+        self.assertIn(f"`sense` takes {start} ms", STANDS_FOR)
 
 
 if __name__ == "__main__":
