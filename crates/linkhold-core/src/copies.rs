@@ -41,6 +41,8 @@ struct Copy {
     by_sender: bool,
     /// It went down after something with a higher number had.
     out_of_order: bool,
+    /// TSval of the sender's own packet.
+    tick: Option<u32>,
 }
 
 /// What is thought of a segment that has not been acknowledged.
@@ -71,12 +73,20 @@ impl Copy {
             standing: Standing::Fine,
             by_sender: false,
             out_of_order: false,
+            tick: None,
         }
     }
 
     /// It was sent once, and no silence came in between.
     fn tells_time(&self) -> bool {
         self.order == self.kept && self.standing == Standing::Fine
+    }
+
+    /// True if the station throws it away: it has taken a later timestamp (`echo`). By RFC 7323 section 5.3
+    /// (R1) any later one counts, for Linux only one that is later by more than a tick
+    /// (`TCP_PAWS_WINDOW`).
+    fn is_stale(&self, echo: u32) -> bool {
+        self.tick.is_some_and(|tick| echo.wrapping_sub(tick) as i32 > 1)
     }
 
     fn is_inside(&self, block: &SackBlock) -> bool {

@@ -34,6 +34,8 @@ pub(crate) struct Forwarded {
     pub again: bool,
     /// Something with a higher number has gone down before.
     pub out_of_order: bool,
+    /// Its TSval.
+    pub tick: Option<u32>,
 }
 
 /// What [`Copies::remember`] did.
@@ -74,7 +76,7 @@ impl Copies {
     pub fn remember(&mut self, now: Instant, segment: &Forwarded, most: usize) -> Remembered {
         self.order += 1;
         let order = self.order;
-        let Forwarded { id, seq, end, bytes, again, out_of_order } = *segment;
+        let Forwarded { id, seq, end, bytes, again, out_of_order, tick } = *segment;
         let newest = self.list.back().is_none_or(|last| !seq.before(last.end));
         if !newest && self.sent_by_sender(now, seq, end, order) {
             return Remembered::No;
@@ -83,7 +85,8 @@ impl Copies {
         if far || self.list.len() >= most {
             return Remembered::No;
         }
-        let copy = Copy { by_sender: again, out_of_order, ..Copy::new(now, id, (seq, end), bytes, order) };
+        let copy =
+            Copy { by_sender: again, out_of_order, tick, ..Copy::new(now, id, (seq, end), bytes, order) };
         self.any_out_of_order = out_of_order || (self.any_out_of_order && !self.list.is_empty());
         if newest {
             self.list.push_back(copy);
@@ -183,6 +186,35 @@ impl Copies {
     /// Nothing is known of a suspect, and no copy of it has been sent.
     pub fn has_untried(&self) -> bool {
         self.list.iter().any(|copy| copy.standing == Standing::Suspect && copy.tries == 0)
+    }
+
+    /// The station has taken a segment with the timestamp `echo`. What it would throw away for an older one is
+    /// let go of: only what the sender sends again can fill the hole.
+    pub fn taken_timestamp(&mut self, echo: u32, out: &mut Actions) -> Done {
+        let mut done = Done::default();
+        // Most often the first has the oldest timestamp, and is not stale.
+        if !self.any_to_judge && self.list.front().is_none_or(|first| !first.is_stale(echo)) {
+            return done;
+        }
+        self.list.retain(|copy| {
+            let stale = copy.is_stale(echo);
+            if stale {
+                done.freed += u64::from(copy.bytes);
+                out.push(Action::Forget { packet: copy.id });
+            }
+            !stale
+        });
+        done
+    }
+
+    /// Something is thought lost, and will be known to be, or not, in a moment.
+    pub fn is_in_doubt(&self, tries: u8) -> bool {
+        let likely = self.likely.map_or(0, |(order, _)| order);
+        self.list.iter().any(|copy| match copy.standing {
+            Standing::Suspect => copy.tries < tries && copy.order < likely,
+            Standing::Lost(_) => true,
+            Standing::Fine | Standing::Due => false,
+        })
     }
 
     /// Lines up the first `count` suspects of which copies may still be sent. Answers how many there were.
@@ -357,6 +389,7 @@ mod tests {
             bytes: 1040,
             again,
             out_of_order: again,
+            tick: Some(100 + number),
         }
     }
 

@@ -22,6 +22,7 @@ use super::gates::Gates;
 use super::held::{Arrived, HeldSegment, IN_SILENCE, NONE};
 use super::hold_buffer::{Among, HoldBuffer};
 use super::pacer::Pacer;
+use super::recover::Recover;
 use super::round_trip::{RoundTrips, SentDown};
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
@@ -353,16 +354,25 @@ impl Downlink {
         now: Instant,
         shared: &mut Shared,
         round_trips: &RoundTrips,
-        gates: &Gates,
+        recover: &mut Recover,
     ) -> Option<Leaving> {
-        if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips, gates) {
-            return None;
-        }
-        let index = self.buffer.next()?;
-        let held = *self.buffer.segment(index);
-        if !self.pacer.allows(now, held.len) || self.waits_for_cell(now, round_trips) {
-            return None;
-        }
+        let (index, held) = loop {
+            if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips, &recover.gates) {
+                return None;
+            }
+            let index = self.buffer.next()?;
+            let held = *self.buffer.segment(index);
+            if !self.pacer.allows(now, held.len) || self.waits_for_cell(now, round_trips) {
+                return None;
+            }
+            let end = held.seq + held.seq_len;
+            if !recover.goes_before(now, shared, &self.pacer, held.slot, end, held.is_data) {
+                break (index, held);
+            }
+            if recover.has_line() {
+                return None;
+            }
+        };
         if let Some(reason) = self.cut_short(now, shared, round_trips, &held) {
             return Some(Leaving { sent: Err(reason), ..self.take(shared, index) });
         }
@@ -432,7 +442,7 @@ impl Downlink {
         // What a silence kept here says nothing of the queue that stands outside silences.
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
-        let sent = Ok(SentDown { end, seq_len, len, arrived });
+        let sent = Ok(SentDown { tick: held.tick, end, seq_len, len, arrived });
         let (tells, is_data) = (held.tells, held.is_data);
         let leaving = Leaving { packet: held.packet, slot, transport, tells, is_data, sent };
         shared.space.give_back_of(transport, len);

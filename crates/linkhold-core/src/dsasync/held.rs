@@ -20,6 +20,8 @@ pub(super) struct HeldSegment {
     pub seq: Seq,
     pub seq_len: u32,
     pub len: u32,
+    /// Its TSval.
+    pub tick: Option<u32>,
     /// It has payload that may be sent again: no SYN.
     pub is_data: bool,
     /// When it came.
@@ -57,4 +59,9 @@ pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
 /// True if the segment has payload and neither opens nor resets a connection.
 pub(super) fn is_data(tcp: &TcpSegment) -> bool {
     tcp.payload_len > 0 && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+}
+
+/// The segment's TSval.
+pub(super) fn tick(tcp: &TcpSegment) -> Option<u32> {
+    tcp.timestamp.map(|timestamp| timestamp.value)
 }

@@ -33,7 +33,7 @@
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::{Flow, Transport};
-use super::held::{Arrived, HeldSegment, NONE, is_data, tells};
+use super::held::{Arrived, HeldSegment, NONE, is_data, tells, tick};
 use super::longest::Longest;
 use super::queues::{EMPTY, Place, Queue, Ring, StationQueues, Turn, join};
 use super::virtual_time::{Tag, VirtualTime};
@@ -161,6 +161,7 @@ impl HoldBuffer {
         (held.packet, held.len, held.seq_len) = (packet.id, packet.len, packet.tcp.seq_len());
         held.tells = tells(packet);
         held.is_data = is_data(packet.tcp);
+        held.tick = tick(packet.tcp);
         self.quantum = self.quantum.max(packet.len);
         flow.held_weight = flow.held_weight - before + after;
         let weight = self.queues[queue as usize].weight - before + after;
@@ -320,6 +321,7 @@ impl HoldBuffer {
             seq: packet.tcp.seq,
             seq_len: packet.tcp.seq_len(),
             len: packet.len,
+            tick: tick(packet.tcp),
             is_data: is_data(packet.tcp),
             arrived: how.at,
             silences: how.silences,

@@ -89,7 +89,7 @@ use edge::tell_window;
 use flow::Transport;
 use flow_table::Touched;
 use foresight::Foresight;
-use held::{is_data, tells};
+use held::{is_data, tells, tick};
 use keep_back::release_kept;
 use recover::{Heard, Recover};
 use round_trip::{Here, RoundTrips, SentDown, probe_wired};
@@ -348,7 +348,7 @@ impl DsaSync {
     #[inline(never)]
     fn pass_down(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
-        let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
+        let sent = SentDown { tick: tick(packet.tcp), end, seq_len, len: packet.len, arrived: Some(now) };
         let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
         let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
         self.sent_down(now, slot, &sent);
@@ -372,6 +372,14 @@ impl DsaSync {
     fn waits(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>) -> bool {
         let Self { shared, round_trips, recover, downlink, .. } = self;
         recover.blocks(packet.station)
+            || recover.goes_before(
+                now,
+                shared,
+                &downlink.pacer,
+                slot,
+                packet.tcp.seq_end(),
+                is_data(packet.tcp),
+            )
             || downlink.must_wait(now, shared, round_trips, &recover.gates, slot, packet)
     }
 
@@ -406,11 +414,11 @@ impl DsaSync {
         sent: &SentDown,
         out: &mut Actions,
     ) -> bool {
-        let SentDown { end, seq_len, len: bytes, .. } = *sent;
+        let SentDown { tick, end, seq_len, len: bytes, .. } = *sent;
         let (flow, seq) = (self.shared.flows.known(slot), end - seq_len);
         let again = flow.was_sent(end);
         let out_of_order = flow.down_begun.is_some_and(|highest| seq.before(highest));
-        let segment = Forwarded { id: packet, seq, end, bytes, again, out_of_order };
+        let segment = Forwarded { id: packet, seq, end, bytes, again, out_of_order, tick };
         self.recover.keep(now, &mut self.shared, &self.round_trips, slot, &segment, out)
     }
 
@@ -433,7 +441,7 @@ impl DsaSync {
         while drops < MOST_DROPS
             && !self.recover.has_line()
             && let Some(leaving) =
-                self.downlink.pop(now, &mut self.shared, &self.round_trips, &self.recover.gates)
+                self.downlink.pop(now, &mut self.shared, &self.round_trips, &mut self.recover)
         {
             drops += u32::from(leaving.sent.is_err());
             self.release_one(now, &leaving, out);

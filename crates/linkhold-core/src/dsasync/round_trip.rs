@@ -61,6 +61,8 @@ const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() /
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentDown {
+    /// Its TSval.
+    pub tick: Option<u32>,
     /// Sequence number just after it.
     pub end: Seq,
     /// Sequence space it takes.

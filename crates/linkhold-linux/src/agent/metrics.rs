@@ -151,13 +151,7 @@ impl Exporter {
         }
     }
 
-    fn gauge(
-        &self,
-        name: impl Into<KeyName>,
-        description: &'static str,
-        label: Option<Label>,
-        value: f64,
-    ) {
+    fn gauge(&self, name: impl Into<KeyName>, description: &'static str, label: Option<Label>, value: f64) {
         let name = name.into();
         self.recorder.describe_gauge(name.clone(), None::<Unit>, description.into());
         self.recorder.register_gauge(&self.key(name, label), &METADATA).set(value);

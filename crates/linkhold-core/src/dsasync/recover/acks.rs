@@ -79,6 +79,9 @@ impl Recover {
         let done = state.copies.acknowledge(now, tcp.ack, out);
         state.measured(done.took);
         shared.metrics.count(done);
+        if let Some(timestamp) = tcp.timestamp {
+            shared.metrics.count(state.copies.taken_timestamp(timestamp.echo, out));
+        }
         shared.metrics.count(state.copies.received(now, blocks.above, out));
         let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
         let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;

@@ -1,7 +1,7 @@
 //! What a silence took goes again: a row a rule of `recover.rs`.
 
 use super::*;
-use crate::packet::{SackBlock, SackBlocks};
+use crate::packet::{SackBlock, SackBlocks, TcpTimestamp};
 
 const F: u16 = 1;
 const KEPT: Verdict = Verdict::ForwardAndKeep(Rewrite::NONE);
@@ -161,6 +161,74 @@ fn a_silence_noticed_late_sends_two_suspects_first_then_the_rest_then_what_was_h
     let last_copy = actions.iter().rposition(is_copy);
     let first_held = actions.iter().position(|action| matches!(action, Action::ReleaseAndKeep { .. }));
     assert!(last_copy < first_held);
+}
+
+/// RFC 7323 section 5.3: the station takes no segment with an older timestamp than the last one in order. A
+/// copy has the timestamp of the first transmission.
+#[test]
+fn a_copy_that_the_station_would_throw_away_for_its_timestamp_is_let_go_of() {
+    for (echo, expected) in [(201, vec![12, 13, 14, 15]), (202, vec![])] {
+        let mut b = Bench::downloading(&recovering());
+        let stamped = |seq: u32, ack: u32, payload_len: u32, value: u32, echo: u32| TcpSegment {
+            seq: Seq(seq),
+            ack: Seq(ack),
+            payload_len,
+            window: 50_000,
+            flags: TcpFlags::ACK,
+            timestamp: Some(TcpTimestamp { value, echo }),
+            ..TcpSegment::default()
+        };
+        b.at(200);
+        for n in 10..16u32 {
+            let tcp = stamped(n * MSS, 1, MSS, 200, 1);
+            assert_eq!(b.packet(Direction::Downlink, Origin::Arrival, n.into(), F, &tcp).0, KEPT);
+        }
+        let _ = b.until(220);
+        b.freeze(Scope::Network);
+        assert_eq!(copies(&b.returns()), [10, 11]);
+        // What the sender sent again has reached the station, by whatever way.
+        let mut actions = b
+            .at(505)
+            .packet(Direction::Uplink, Origin::Arrival, 1000, F, &stamped(1, 12 * MSS, 0, 300, echo))
+            .1;
+        actions.extend(b.until(530));
+        assert_eq!(copies(&actions), expected, "{echo}");
+        assert_eq!(b.agent.metrics().kept_bytes == 0, expected.is_empty());
+        assert_eq!(b.segment(16).0, KEPT, "nothing is waited for");
+    }
+}
+
+/// Once the station has taken what the sender sends again, no copy of what follows it is of any use.
+#[test]
+fn what_the_sender_sends_again_goes_after_the_copies() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(2);
+    let mut actions = b.returns();
+    actions.extend(b.until(506));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![16, 17]));
+    let (verdict, mut actions) = b.at(507).down(15_000, F, 10 * MSS, MSS);
+    assert_eq!(verdict, Verdict::Hold);
+    actions.extend(b.until(509));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![10, 11], vec![]));
+    let mut actions = b.at(512).sack(1000, 12, &[]).1;
+    actions.extend(b.until(525));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![12, 13, 14, 15, 16, 17], vec![15_000]));
+    let last_copy = actions.iter().rposition(|action| matches!(action, Action::SendCopy { .. }));
+    let own = actions.iter().position(|action| let_go(core::slice::from_ref(action)) == [15_000]);
+    assert!(last_copy < own, "{actions:?}");
+}
+
+/// As above, where nobody answers the copies: it waits for a bounded time.
+#[test]
+fn what_the_sender_sends_again_waits_no_longer_than_for_a_word_of_the_station() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(2);
+    let _ = b.returns();
+    let _ = b.until(506);
+    assert_eq!(b.at(507).down(15_000, F, 10 * MSS, MSS).0, Verdict::Hold);
+    let actions = b.until(507 + 250);
+    assert_eq!(let_go(&actions), [15_000]);
+    assert!(copies(&actions).starts_with(&[10, 11, 12, 13, 14, 15]), "{:?}", copies(&actions));
 }
 
 /// Numbers of the copies that were let go of, in order.
