@@ -1,4 +1,4 @@
-//! The window that lets a sender send nothing new, and what it takes to know it.
+//! How far a window reaches, the window that lets a sender send nothing new, and what it takes to know them.
 //!
 //! Source: RFC 7323 section 2 (window scale). A closed window is zero, or full: one that ends with what was
 //! sent. A sender stops behind either, but Linux takes a zero window for more: where a retransmission is due,
@@ -16,6 +16,13 @@ pub struct Scale {
     pub local: Option<Option<u8>>,
     /// Of the far end, whose windows stop it.
     pub remote: Option<Option<u8>>,
+}
+
+/// How far a window may reach. The field is rounded down to units of its scale (RFC 7323 section 2.3), so
+/// what its receiver takes, and acknowledges, may go on for the rest of a unit. Where the scale is not known
+/// it may be the largest.
+pub(crate) fn right_edge(ack: Seq, window: u16, shift: Option<u8>) -> Seq {
+    ack + (((u32::from(window) + 1) << shift.unwrap_or(MAX_WINDOW_SHIFT)) - 1)
 }
 
 impl Scale {
