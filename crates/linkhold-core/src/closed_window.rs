@@ -29,9 +29,20 @@ impl Scale {
     /// The shift of the windows that the far end tells; `None` if a SYN was not seen.
     #[must_use]
     pub fn shift(self) -> Option<u32> {
+        self.both().map(|(_, remote)| u32::from(remote))
+    }
+
+    /// The shift of the windows that the host tells; `None` if a SYN was not seen.
+    #[must_use]
+    pub(crate) fn local_shift(self) -> Option<u8> {
+        self.both().map(|(local, _)| local)
+    }
+
+    /// Both shifts, the host's first: zero unless both ends asked for one.
+    fn both(self) -> Option<(u8, u8)> {
         match (self.local?, self.remote?) {
-            (Some(_), Some(shift)) => Some(u32::from(shift.min(MAX_WINDOW_SHIFT))),
-            (None, _) | (_, None) => Some(0),
+            (Some(local), Some(remote)) => Some((local.min(MAX_WINDOW_SHIFT), remote.min(MAX_WINDOW_SHIFT))),
+            (None, _) | (_, None) => Some((0, 0)),
         }
     }
 
