@@ -180,8 +180,8 @@ impl Connection {
         self.learn_scale(direction, syn.options.window_scale);
     }
 
-    /// The far end has answered the host's SYN: the host will acknowledge that, and has offered no more than a
-    /// SYN can.
+    /// The far end has answered the host's SYN: the host will acknowledge that, and has offered no more than
+    /// a SYN can.
     fn is_answered(&mut self, downlink: bool, answer: &TcpSegment) {
         if downlink {
             let next = answer.seq + 1;

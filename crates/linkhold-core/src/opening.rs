@@ -114,7 +114,8 @@ impl Opening {
         self.agreed
     }
 
-    /// Says what a SYN is, and keeps it as a rival if it is one. Of the first, the caller [`ask`](Self::ask)s.
+    /// Says what a SYN is, and keeps it as a rival if it is one. Of the first, the caller
+    /// [`ask`](Self::ask)s.
     pub fn on_syn(&mut self, syn: Syn, stage: Stage) -> Asked {
         if self.syn.is_some_and(|old| (old.downlink, old.seq) == (syn.downlink, syn.seq)) {
             return if self.agreed { Asked::Late } else { Asked::Again };

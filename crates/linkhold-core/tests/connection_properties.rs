@@ -305,8 +305,8 @@ impl World {
             return;
         }
         self.connection.pass(Direction::Downlink, &tcp);
-        // A host that has sent a SYN resets what acknowledges another, and one without a connection everything
-        // (RFC 9293 sections 3.10.7.3 and 3.10.7.1).
+        // A host that has sent a SYN resets what acknowledges another, and one without a connection
+        // everything (RFC 9293 sections 3.10.7.3 and 3.10.7.1).
         let resets = match (self.plan.opens, self.spoken) {
             (Some(_), 0) => true,
             (Some(Direction::Uplink), 1) => answers,

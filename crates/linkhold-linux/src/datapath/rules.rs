@@ -133,9 +133,9 @@ struct Own<'a> {
 }
 
 impl RuleSet {
-    /// The rules as an nft script, put in as one change: chains of their own, and the jumps to these from base
-    /// chains that may be there already. Bridged pairs are left out, because nftables' `inet` family does not
-    /// know a bridge's ports.
+    /// The rules as an nft script, put in as one change: chains of their own, and the jumps to these from
+    /// base chains that may be there already. Bridged pairs are left out, because nftables' `inet` family
+    /// does not know a bridge's ports.
     #[must_use]
     pub fn nft_script(&self) -> String {
         let mut script = self.nft_chains();

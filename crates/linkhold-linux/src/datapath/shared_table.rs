@@ -1,12 +1,12 @@
 //! The nftables table that all agents of a network namespace share, so that none of them costs another what
 //! it holds.
 //!
-//! When a base chain goes, the kernel takes its hook out and drops every packet that waits in any queue of the
-//! network namespace (`__nf_unregister_net_hook`, `nfqnl_nf_hook_drop`); also where a transaction that made the
-//! chain is given up, as that of `nft --check` is. When one comes before another, or
-//! beside it with the same priority, the hooks behind it move on, and a packet that waits goes on with the
-//! hook after the place at which it was queued (`nf_hook_entries_grow`, `nf_reinject`): it meets the same
-//! queue a second time.
+//! When a base chain goes, the kernel takes its hook out and drops every packet that waits in any queue of
+//! the network namespace (`__nf_unregister_net_hook`, `nfqnl_nf_hook_drop`); also where a transaction that
+//! made the chain is given up, as that of `nft --check` is. When one comes before another, or beside it with
+//! the same priority, the hooks behind it move on, and a packet that waits goes on with the hook after the
+//! place at which it was queued (`nf_hook_entries_grow`, `nf_reinject`): it meets the same queue a second
+//! time.
 //!
 //! So there is one base chain for each hook of the kernel. An agent puts its rules into chains of its own,
 //! and a jump to each into the base chains; at its end it takes these out again. The base chains stay, empty
@@ -113,8 +113,8 @@ pub fn take_out(instance: &str) -> Result<bool, CommandError> {
     run_with_input("nft", &["-f", "-"], &script).map(|_| true)
 }
 
-/// The script that takes the jumps and chains of one agent out, as one change; `None` if a listing of the table
-/// by `nft -a` has none of them.
+/// The script that takes the jumps and chains of one agent out, as one change; `None` if a listing of the
+/// table by `nft -a` has none of them.
 #[must_use]
 pub fn removal(listing: &str, instance: &str) -> Option<String> {
     let own = Hook::ALL.map(|hook| hook.chain_of(instance));
@@ -132,7 +132,8 @@ pub fn removal(listing: &str, instance: &str) -> Option<String> {
     (!script.is_empty()).then_some(script)
 }
 
-/// The lines of a table that nft lists, or of a script in the same form, each with the chain that it stands in.
+/// The lines of a table that nft lists, or of a script in the same form, each with the chain that it stands
+/// in.
 pub fn in_chains(listing: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut chain = "";
     listing.lines().map(str::trim).map(move |line| {
