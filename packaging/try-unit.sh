@@ -15,7 +15,7 @@ if [ "${1-}" = --check ]; then
     what=$1; shift
     if "$@" >/dev/null 2>&1; then echo "ok      $what"; else echo "FAILED  $what"; failed=1; fi
   }
-  rules() { iptables -t mangle -S FORWARD 2>/dev/null | grep -q LINKHOLD || nft list ruleset 2>/dev/null | grep -q linkhold_default; }
+  rules() { iptables -t mangle -S FORWARD 2>/dev/null | grep -q LINKHOLD || nft list ruleset 2>/dev/null | grep -q jump.*_default; }
   no_rules() { ! rules; }
   main() { systemctl show -p MainPID --value linkhold-agent; }
   status_has() { linkhold status --json | grep -q "$1"; }

@@ -163,12 +163,12 @@ def kill_and_remove_rules(lab, text):
     def within(command):
         return lab.run(f"ip netns exec lab-bs bash -e -o pipefail -c {shlex.quote(command)}")
 
-    if "linkhold_default" in within("nft list tables || true"):
-        command = "nft delete table inet linkhold_default"
+    if "linkhold" in within("nft list tables || true"):
+        command = "nft delete table inet linkhold"
         if command not in PAGE.read_text():
             raise Wrong("the page does not say how nftables' rules are removed")
         within(command)
-        if "linkhold_default" in within("nft list tables"):
+        if "linkhold" in within("nft list tables"):
             raise Wrong(f"{command} leaves the table")
         return
     for program in ("iptables", "ip6tables"):

@@ -95,7 +95,9 @@ station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
 ip netns exec ch busybox ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
-printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' > /run/agent.toml
+# A datagram may wait for longer than by default, because another agent takes seconds to start in this machine.
+printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' '[mechanism]' \
+  'name = "dsasync"' 'datagram_max_age = "10s"' > /run/agent.toml
 start_agent() {
   LINKHOLD_LOG=debug $LINKHOLD agent --config /run/agent.toml >> "$OUT/agent.txt" 2>&1 &
   agent=$!
@@ -126,6 +128,29 @@ host_by_ebpf() {
   kill $host
   wait $host || fail "the host's end"
   sysctl -n net.ipv4.tcp_available_congestion_control > "$OUT/congestion-after"
+}
+# Another agent, of a radio that nobody uses, starts and ends while the first one holds 100 datagrams.
+another_agent() {
+  local other=/run/other.sock receiver pid
+  printf '%s\n' 'instance = "other"' 'wired = ["wired0"]' 'radio = ["other0"]' 'radio_events = "none"' '[datapath]' \
+    'backend = "nftables"' 'queue = 4810' '[control]' "socket = \"$other\"" > /run/other.toml
+  ip link add other0 type dummy
+  ip netns exec sta1 python3 "$HERE/probe.py" receive 7002 "$OUT/held-datagrams" 199 20 &
+  receiver=$!
+  until_true 50 sh -c 'ip netns exec sta1 ss -lun | grep -q :7002' || fail "nobody receives datagrams"
+  ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7002 0-20 200 0.01
+  $LINKHOLD signal freeze --radio wlan0 --for 9s > /dev/null || fail "no silence"
+  ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7002 100-199 200 0.005
+  $LINKHOLD status --json > "$OUT/status-held.json" || fail "status"
+  $LINKHOLD agent --config /run/other.toml > "$OUT/other.txt" 2>&1 &
+  pid=$!
+  until_true 100 "$LINKHOLD" status --socket $other || fail "the other agent does not answer: $(tail -n 5 "$OUT/other.txt")"
+  nft list ruleset > "$OUT/ruleset-two"
+  kill $pid
+  wait $pid || fail "the other agent's end"
+  $LINKHOLD status --json > "$OUT/status-still-held.json" || fail "status"
+  $LINKHOLD signal thaw --radio wlan0 > /dev/null
+  wait $receiver || fail "the receiver of datagrams"
 }
 for round in $(seq 1 "${ROUNDS:-0}"); do
   for longer in 0 30; do
@@ -180,15 +205,24 @@ wait $capture || fail "the capture"
 # What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no channel.
 until_true 50 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
 ip netns exec sta1 python3 "$HERE/record.py" "$OUT" --dumps wlan1 || fail "the dumps"
+mark "another agent"
+another_agent
 
 until_true 900 sh -c 'hostapd_cli -p /run/two -i wlan3 status | grep -q state=ENABLED' || fail "the check for radars does not end"
 station 4 radar 5260 10.91.3
 until_true 200 stations wlan3 1 || fail "the station does not associate on the radar's channel"
 sleep 0.5
+# 5 Mbit/s to a station of the other radio, before, during and after the radar. The quiet time is two halves.
+ip netns exec sta1 python3 "$HERE/probe.py" receive 7003 "$OUT/beside-radar" 4499 20 &
+receiver=$!
+until_true 50 sh -c 'ip netns exec sta1 ss -lun | grep -q :7003' || fail "nobody receives datagrams"
+ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7003 0-4499 1250 0.002 &
+sleep 4
 mark "radar"
 echo 1 > "/sys/kernel/debug/ieee80211/$(cat /sys/class/net/wlan3/phy80211/name)/hwsim/dfs_simulate_radar"
 sleep 2
 two status | sed -n 's/^freq=//p' > "$OUT/moved-to"
+wait $receiver || fail "the receiver of datagrams"
 
 # The access point goes down in the middle of a silence of seconds.
 mark "long"

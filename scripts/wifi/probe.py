@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""A TCP flow of small segments through the agent, and what became of their order.
+"""A TCP flow of small segments through the agent, and what became of their order; and a paced flow of datagrams.
 
 serve PORT SECONDS: a segment every 10 ms, numbered, to the first that connects.
 fetch HOST PORT FILE: one line a segment: number, wall clock in seconds.
+send HOST PORT NUMBERS SIZE INTERVAL: a datagram of SIZE bytes for each number of FIRST-LAST, every INTERVAL seconds.
+receive PORT FILE LAST SECONDS: one line a datagram: number, wall clock when it was sent and when it came, until LAST came or
+SECONDS are over. It answers one in ten, as an application does: a station that answers nothing shares a queue with others.
 capture PORT FILE SECONDS: one line a packet of the flow: `in` from the wire or `out` to the air, IP identification,
 sequence number.
 """
@@ -14,6 +17,7 @@ import time
 
 INTERVAL = 0.01
 MESSAGE = struct.Struct("!I92x")
+DATAGRAM = struct.Struct("!Id")
 # Sockets for one protocol alone do not see what goes out.
 ETH_P_ALL, ETH_P_IP, PACKET_HOST, PACKET_OUTGOING, IPPROTO_TCP = 0x0003, 0x0800, 0, 4, 6
 
@@ -38,6 +42,34 @@ def fetch(host, port, path):
             while len(data) >= MESSAGE.size:
                 out.write(f"{MESSAGE.unpack_from(data)[0]} {now:.6f}\n")
                 data = data[MESSAGE.size :]
+
+
+def send(host, port, numbers, size, interval):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    first, last = map(int, numbers.split("-"))
+    due = time.time()
+    for number in range(first, last + 1):
+        sock.sendto(DATAGRAM.pack(number, time.time()).ljust(size, b"."), (host, port))
+        due += interval
+        time.sleep(max(0, due - time.time()))
+
+
+def receive(port, path, last, seconds):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("0.0.0.0", port))
+    number, end = None, time.time() + seconds
+    with open(path, "w") as out:
+        while number != last and (left := end - time.time()) > 0:
+            sock.settimeout(left)
+            try:
+                data, sender = sock.recvfrom(65536)
+            except TimeoutError:
+                return
+            now = time.time()
+            number, sent = DATAGRAM.unpack_from(data)
+            if number % 10 == 0:
+                sock.sendto(b"here", sender)
+            out.write(f"{number} {sent:.6f} {now:.6f}\n")
 
 
 def capture(port, path, seconds):
@@ -66,5 +98,9 @@ if command == "serve":
     serve(int(arguments[0]), float(arguments[1]))
 elif command == "fetch":
     fetch(arguments[0], int(arguments[1]), arguments[2])
+elif command == "send":
+    send(arguments[0], int(arguments[1]), arguments[2], int(arguments[3]), float(arguments[4]))
+elif command == "receive":
+    receive(int(arguments[0]), arguments[1], int(arguments[2]), float(arguments[3]))
 else:
     capture(int(arguments[0]), arguments[1], float(arguments[2]))

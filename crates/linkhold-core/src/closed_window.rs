@@ -1,4 +1,4 @@
-//! The window that lets a sender send nothing new, and what it takes to know it.
+//! How far a window reaches, the window that lets a sender send nothing new, and what it takes to know them.
 //!
 //! Source: RFC 7323 section 2 (window scale). A closed window is zero, or full: one that ends with what was
 //! sent. A sender stops behind either, but Linux takes a zero window for more: where a retransmission is due,
@@ -18,13 +18,31 @@ pub struct Scale {
     pub remote: Option<Option<u8>>,
 }
 
+/// How far a window may reach. The field is rounded down to units of its scale (RFC 7323 section 2.3), so
+/// what its receiver takes, and acknowledges, may go on for the rest of a unit. Where the scale is not known
+/// it may be the largest.
+pub(crate) fn right_edge(ack: Seq, window: u16, shift: Option<u8>) -> Seq {
+    ack + (((u32::from(window) + 1) << shift.unwrap_or(MAX_WINDOW_SHIFT)) - 1)
+}
+
 impl Scale {
     /// The shift of the windows that the far end tells; `None` if a SYN was not seen.
     #[must_use]
     pub fn shift(self) -> Option<u32> {
+        self.both().map(|(_, remote)| u32::from(remote))
+    }
+
+    /// The shift of the windows that the host tells; `None` if a SYN was not seen.
+    #[must_use]
+    pub(crate) fn local_shift(self) -> Option<u8> {
+        self.both().map(|(local, _)| local)
+    }
+
+    /// Both shifts, the host's first: zero unless both ends asked for one.
+    fn both(self) -> Option<(u8, u8)> {
         match (self.local?, self.remote?) {
-            (Some(_), Some(shift)) => Some(u32::from(shift.min(MAX_WINDOW_SHIFT))),
-            (None, _) | (_, None) => Some(0),
+            (Some(local), Some(remote)) => Some((local.min(MAX_WINDOW_SHIFT), remote.min(MAX_WINDOW_SHIFT))),
+            (None, _) | (_, None) => Some((0, 0)),
         }
     }
 

@@ -5,9 +5,11 @@
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
 //! - [`testbed`]: a scenario in real time against the kernel's own TCP and UDP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
+//! - [`claims`]: names that one process of a network namespace has at a time.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
 pub mod agent;
+pub mod claims;
 pub mod command;
 pub mod datapath;
 pub mod doctor;

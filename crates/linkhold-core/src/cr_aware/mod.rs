@@ -29,7 +29,7 @@ mod settings;
 mod tests;
 
 use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
-use crate::connection::Connection;
+use crate::connection::{Connection, Segment};
 use crate::flows::{Flows, Seen};
 use crate::host_silences::HostSilences;
 use crate::later::Later;
@@ -172,8 +172,15 @@ impl Mechanism for CrAware {
             }
         };
         if packet.tcp.flags.contains(TcpFlags::RST) {
-            if self.flows.remove(packet.flow).is_some_and(|connection| !connection.is_over()) {
-                tell(*packet.flow, thawing);
+            if let Some(connection) = self.flows.get_mut(packet.flow) {
+                let was_live = !connection.is_over();
+                // One that is not believed ends nothing.
+                if connection.pass(packet.direction, packet.tcp) != Segment::Doubted {
+                    self.flows.remove(packet.flow);
+                    if was_live {
+                        tell(*packet.flow, thawing);
+                    }
+                }
             }
             return Verdict::Forward(Rewrite::NONE);
         }

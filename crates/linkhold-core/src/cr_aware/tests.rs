@@ -186,7 +186,9 @@ fn a_connection_that_leaves_the_table_frozen_is_thawed() {
     }
     link(&mut host, 10, started(Scope::Network, Cause::Fade));
     assert_eq!(packet(&mut host, 11, 4, TcpFlags::SYN), [(1, false), (4, true)], "1 was idle longest");
-    assert_eq!(packet(&mut host, 12, 3, TcpFlags::RST), [(3, false)]);
+    assert_eq!(packet(&mut host, 12, 3, TcpFlags::RST), [], "not the number of the SYN that it ends");
+    let reset = TcpSegment { flags: TcpFlags::RST, seq: Seq(1), ..TcpSegment::default() };
+    assert_eq!(segment(&mut host, 12, 3, Direction::Uplink, reset), [(3, false)]);
     let mut left = link(&mut host, 20, ended(Scope::Network, Cause::Fade));
     left.sort_unstable();
     assert_eq!(left, [(2, false), (4, false)]);
@@ -238,6 +240,25 @@ fn a_connection_that_ends_in_a_silence_is_thawed_and_a_syn_on_its_ports_is_froze
     assert_eq!(segment(&mut host, 13, 1, Direction::Uplink, syn), [(1, true)]);
     assert_eq!(segment(&mut host, 14, 1, Direction::Uplink, syn), [], "sent again");
     assert_eq!(link(&mut host, 20, end), [(1, false)]);
+}
+
+#[test]
+fn a_forged_reset_thaws_nobody_and_a_real_one_does() {
+    let mut host = small();
+    let segment_of =
+        |flags, seq, ack| TcpSegment { flags, seq: Seq(seq), ack: Seq(ack), ..TcpSegment::default() };
+    segment(&mut host, 0, 1, Direction::Uplink, segment_of(TcpFlags::ACK, 1000, 500));
+    segment(&mut host, 0, 1, Direction::Downlink, segment_of(TcpFlags::ACK, 500, 1000));
+    link(&mut host, 10, started(Scope::Network, Cause::PrimaryUser));
+    for wrong in [0, 499, 501, 1 << 31] {
+        let reset = segment_of(TcpFlags::RST, wrong, 0);
+        assert_eq!(segment(&mut host, 11, 1, Direction::Downlink, reset), [], "{wrong}");
+    }
+    // One on ports that nobody knows takes no place in the table.
+    assert_eq!(segment(&mut host, 11, 2, Direction::Downlink, segment_of(TcpFlags::RST, 5, 0)), []);
+    assert_eq!(host.metrics().flows, 1);
+    let reset = segment_of(TcpFlags::RST, 500, 0);
+    assert_eq!(segment(&mut host, 12, 1, Direction::Downlink, reset), [(1, false)]);
 }
 
 proptest! {

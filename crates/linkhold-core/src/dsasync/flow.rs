@@ -16,11 +16,10 @@ use super::shares::Tally;
 use super::up_window::UpWindow;
 use super::window::Window;
 use crate::action::Rewrite;
+use crate::closed_window::right_edge;
 use crate::ending::Ending;
-use crate::opening::{Rivals, Syn};
-use crate::packet::{
-    Direction, FlowKey, MAX_WINDOW_SHIFT, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp,
-};
+use crate::opening::{Answered, Asked, Opening, Stage, Syn};
+use crate::packet::{Direction, FlowKey, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -89,13 +88,8 @@ pub(super) struct Flow {
     pub transport: Transport,
     pub station: StationId,
     pub handshake: Handshake,
-    /// The SYN of the present handshake, as it was believed.
-    syn: Option<Syn>,
-    /// Both SYNs were seen and fit together.
-    agreed: bool,
-    /// SYNs though another came first, or the connection is under way. Each begins a new one if the other end
-    /// answers it. On the heap: hardly any connection has one.
-    rivals: Option<Box<Rivals>>,
+    /// Its SYNs, and those that may yet begin another in its place.
+    opening: Opening,
     /// Another connection has taken the place of the one before.
     anew: bool,
 
@@ -195,13 +189,6 @@ pub(super) struct Flow {
     pub up: Option<Box<UpWindow>>,
 }
 
-/// How far a window may reach. The field is rounded down to units of its scale (RFC 7323 section 2.3), so
-/// what its receiver takes, and acknowledges, may go on for the rest of a unit. Where the scale is not known
-/// it may be the largest.
-fn right_edge(ack: Seq, window: u16, shift: Option<u8>) -> Seq {
-    ack + (((u32::from(window) + 1) << shift.unwrap_or(MAX_WINDOW_SHIFT)) - 1)
-}
-
 impl Flow {
     pub fn new(key: FlowKey, station: StationId) -> Self {
         Self {
@@ -209,9 +196,7 @@ impl Flow {
             transport: Transport::Tcp,
             station,
             handshake: Handshake::default(),
-            syn: None,
-            agreed: false,
-            rivals: None,
+            opening: Opening::default(),
             anew: false,
             acked: None,
             offer: 0,
@@ -287,7 +272,18 @@ impl Flow {
 
     /// True if more is known of the connection than SYNs.
     fn is_under_way(&self) -> bool {
-        self.agreed || self.answered || self.has_data
+        self.opening.is_agreed() || self.answered || self.has_data
+    }
+
+    /// How far it has come, for a SYN that meets it.
+    fn stage(&self) -> Stage {
+        if self.is_over() {
+            Stage::Over
+        } else if self.is_under_way() {
+            Stage::UnderWay
+        } else {
+            Stage::Fresh
+        }
     }
 
     /// True if more was taken in than SYNs and what says nothing.
@@ -324,7 +320,7 @@ impl Flow {
         let believed = match (tcp.flags.contains(TcpFlags::SYN), tcp.flags.contains(TcpFlags::ACK)) {
             (true, false) => self.on_syn(tcp, downlink),
             (true, true) => self.on_syn_ack(tcp, downlink),
-            (false, _) => !tcp.flags.contains(TcpFlags::RST) || self.may_reset(tcp, downlink),
+            (false, _) => !tcp.flags.contains(TcpFlags::RST) || self.opening.may_be_reset_by(tcp, downlink),
         };
         if believed {
             self.ending.note(tcp, downlink);
@@ -334,50 +330,38 @@ impl Flow {
 
     fn on_syn(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
         let syn = Syn::new(tcp, downlink);
-        let is_copy = self.syn.is_some_and(|old| old.downlink == downlink && old.seq == tcp.seq);
-        if is_copy {
-            // Sent again, perhaps with fewer options. Once it is answered, nothing can be changed any more.
-            if !self.agreed {
-                self.handshake.learn(tcp, downlink);
+        match self.opening.on_syn(syn, self.stage()) {
+            Asked::Again => {}
+            Asked::Late | Asked::Beside => return false,
+            Asked::First => {
+                if self.opening.is_asked() || self.is_known() {
+                    self.restart();
+                }
+                self.opening.ask(syn);
             }
-            return !self.agreed;
         }
-        // Either may be forged, so the answer decides: of two SYNs that cross (RFC 9293 section 3.5), too.
-        if (self.is_under_way() || self.syn.is_some()) && !self.is_over() {
-            self.rivals.get_or_insert_default().note(syn);
-            return false;
-        }
-        if self.syn.is_some() || self.is_known() {
-            self.restart();
-        }
-        self.syn = Some(syn);
         self.handshake.learn(tcp, downlink);
         true
     }
 
     fn on_syn_ack(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
-        let answered = |syn: &Syn| syn.is_answered_by(tcp, downlink);
-        let rival = self.rivals.as_mut().and_then(|rivals| rivals.take_answered(tcp, downlink));
-        if let Some(rival) = rival {
-            self.restart();
-            self.begin(&rival);
-            self.agreed = true;
-        } else if self.agreed {
-            return false;
-        } else if let Some(syn) = self.syn {
-            if answered(&syn) {
+        match self.opening.on_syn_ack(tcp, downlink, self.stage()) {
+            Answered::Rival(rival) => {
+                self.restart();
+                self.opening = Opening::agreed(rival);
+                self.begin(&rival);
+            }
+            Answered::First(syn) => {
                 // What came between the two SYNs was not of this connection, unless the SYN carried data.
                 if self.is_under_way() || self.has_heard() {
                     self.restart();
+                    self.opening = Opening::agreed(syn);
                 }
+                self.opening.agree();
                 self.begin(&syn);
-                self.agreed = true;
-            } else if syn.downlink != downlink || syn.seq != tcp.seq {
-                // The end that sent the SYN repeats its number in a SYN-ACK, where two SYNs crossed.
-                return false;
             }
-        } else if self.is_under_way() {
-            return false;
+            Answered::Crossed | Answered::Unasked => {}
+            Answered::Nothing => return false,
         }
         self.handshake.learn(tcp, downlink);
         true
@@ -385,7 +369,6 @@ impl Flow {
 
     /// Begins the connection with a SYN that was answered: what another SYN said since does not count.
     fn begin(&mut self, syn: &Syn) {
-        self.syn = Some(*syn);
         (self.down_max, self.up_next) =
             if syn.downlink { (Some(syn.end), None) } else { (None, Some(syn.end)) };
         self.down_sent = self.down_sent.and(self.down_max);
@@ -413,15 +396,7 @@ impl Flow {
         true
     }
 
-    /// True if a reset can be of this connection. While SYNs wait for an answer, whoever does not see them
-    /// cannot refuse them.
-    fn may_reset(&self, tcp: &TcpSegment, downlink: bool) -> bool {
-        let rivals = self.rivals.iter().flat_map(|rivals| rivals.all());
-        let mut waiting = self.syn.iter().chain(rivals).peekable();
-        self.agreed || waiting.peek().is_none() || waiting.any(|syn| syn.is_reset_by(tcp, downlink))
-    }
-
-    /// The same of a reset from the station.
+    /// True if a reset from the station can be of this connection: it lies within what was sent.
     fn can_reset(&self, tcp: &TcpSegment) -> bool {
         self.correspondent_acked.is_none_or(|acked| !tcp.seq.before(acked))
             && self.up_next.is_none_or(|next| !tcp.seq.after(next))

@@ -32,7 +32,7 @@ pub(super) enum Sent {
 }
 
 /// A connection whose sender is the host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flow {
     key: FlowKey,
     connection: Connection,
@@ -79,14 +79,15 @@ impl Flow {
     fn pass(&mut self, direction: Direction, tcp: &TcpSegment) -> Segment {
         let segment = self.connection.pass(direction, tcp);
         if segment == Segment::Begins {
-            *self = Self { connection: self.connection, told: self.told, ..Self::new(self.key) };
+            let connection = core::mem::take(&mut self.connection);
+            *self = Self { connection, told: self.told, ..Self::new(self.key) };
         }
         segment
     }
 
-    /// A segment of the receiver passes, on its way to the host.
-    pub fn on_receiver(&mut self, tcp: &TcpSegment) {
-        self.pass(Direction::Downlink, tcp);
+    /// A segment of the receiver passes, on its way to the host. False if it is not believed.
+    pub fn on_receiver(&mut self, tcp: &TcpSegment) -> bool {
+        self.pass(Direction::Downlink, tcp) != Segment::Doubted
     }
 
     /// A segment of the host passes; `bin` is the strength of the signal now.

@@ -207,8 +207,8 @@ impl Mechanism for SnrGate {
         }
         match packet.direction {
             Direction::Downlink => {
-                flow.on_receiver(packet.tcp);
-                let tells_window = packet.tcp.flags.contains(TcpFlags::ACK)
+                let tells_window = flow.on_receiver(packet.tcp)
+                    && packet.tcp.flags.contains(TcpFlags::ACK)
                     && !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
                 if !shut || !tells_window || !flow.is_gated() || packet.tcp.window == 0 {
                     return Verdict::Forward(Rewrite::NONE);

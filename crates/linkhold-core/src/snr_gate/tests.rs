@@ -291,9 +291,27 @@ fn what_the_gate_has_no_business_with_is_left_alone() {
     // One that was reset while closed.
     let mut host = Host::sending(plain());
     host.snr(3.0);
-    let _ = host.down(TcpSegment { flags: TcpFlags::RST, ..ack() });
+    let _ = host.down(TcpSegment { flags: TcpFlags::RST, seq: Seq(500), ..ack() });
     assert_eq!(host.snr(9.0), []);
     assert_eq!(host.gate.metrics().windows_closed_now, 0);
+}
+
+#[test]
+fn what_a_stranger_sends_leaves_the_gate_shut_and_lets_it_open() {
+    let mut host = Host::sending(plain());
+    let _ = host.up(TcpSegment { ack: Seq(500), ..data(2000) });
+    let forged = TcpSegment { seq: Seq(1 << 30), ack: Seq(3000), window: 60_000, ..ack() };
+    assert_eq!(host.snr(3.0), [told(1000, 0)]);
+    for segment in [
+        forged,
+        TcpSegment { signed: true, ..forged },
+        TcpSegment { flags: TcpFlags::RST, ..forged },
+        TcpSegment { flags: TcpFlags::SYN, ..forged },
+        TcpSegment { flags: TcpFlags::SYN | TcpFlags::ACK, signed: true, ..forged },
+    ] {
+        assert_eq!(host.down(segment), KEEP, "the host's kernel throws it away: {segment:?}");
+    }
+    assert_eq!(host.snr(9.0), [told(1000, 300)]);
 }
 
 #[test]
@@ -344,7 +362,7 @@ fn a_connection_anew_on_the_same_ports_is_gated_by_its_own_numbers() {
         ..TcpSegment::default()
     };
     let _ = host.down(answer);
-    let _ = host.up(data(70_001));
+    let _ = host.up(TcpSegment { ack: Seq(80_001), ..data(70_001) });
     let [Action::InjectAck(zero), Action::InjectAck(full)] = host.snr(3.0)[..] else { panic!("two ACKs") };
     assert_eq!((zero.seq, zero.ack, zero.window), (Seq(80_001), Seq(70_001), 0));
     assert_eq!(full, AckSpec { window: 1000, ..zero });

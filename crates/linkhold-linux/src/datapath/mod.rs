@@ -6,6 +6,7 @@
 pub mod crossing;
 pub mod nfqueue;
 pub mod rules;
+pub mod shared_table;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -11,14 +11,17 @@
 //! function (`nf_reinject`, `nf_hook_slow`), not with the next rule. Behind the jump to the agent's chain,
 //! the rest of iptables' mangle chain is therefore skipped, whether an agent listens or not. The jump is
 //! appended, so rules that were there first still apply, as a clamp of TCP's segment size must. nftables'
-//! table is a hook function of its own and hides nobody's rules.
+//! table is a hook function of its own and hides nobody's rules. The agents of a network namespace share it
+//! ([`shared_table`](super::shared_table)).
 //!
-//! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that
-//! rules an agent left behind are found and removed by the next start.
+//! Everything else has a name of this instance (chains `forward_<instance>` and others of nftables,
+//! `LINKHOLD-<instance>` of iptables), so that rules an agent left behind are found and removed by the next
+//! start.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::shared_table::{self, Holder, Hook, TABLE, Turn, in_chains};
 use crate::command::{CommandError, is_installed, run, run_with_input};
 
 /// Longest instance name: an iptables chain name has 28 characters.
@@ -84,36 +87,6 @@ pub enum Traffic {
     },
 }
 
-/// A hook of the kernel at which packets are queued.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hook {
-    Forward,
-    Input,
-    Output,
-}
-
-impl Hook {
-    const ALL: [Self; 3] = [Self::Forward, Self::Input, Self::Output];
-
-    /// Its name to nftables.
-    const fn nft(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Input => "input",
-            Self::Output => "output",
-        }
-    }
-
-    /// The chain of iptables that hangs there.
-    const fn iptables(self) -> &'static str {
-        match self {
-            Self::Forward => "FORWARD",
-            Self::Input => "INPUT",
-            Self::Output => "OUTPUT",
-        }
-    }
-}
-
 impl Traffic {
     const fn hooks(self) -> &'static [Hook] {
         match self {
@@ -160,19 +133,45 @@ struct Own<'a> {
 }
 
 impl RuleSet {
-    /// The rules as an nft script: a table of their own, put in as one change. Bridged pairs are left out,
-    /// because nftables' `inet` family does not know a bridge's ports.
+    /// The rules as an nft script, put in as one change: chains of their own, and the jumps to these from
+    /// base chains that may be there already. Bridged pairs are left out, because nftables' `inet` family
+    /// does not know a bridge's ports.
     #[must_use]
     pub fn nft_script(&self) -> String {
-        let mut script = format!("table inet {} {{\n", table_name(&self.instance));
-        let transport = if self.datagrams { "{ tcp, udp }" } else { "tcp" };
-        for &hook in self.traffic.hooks() {
-            let name = hook.nft();
+        let mut script = self.nft_chains();
+        for hook in self.traffic.hooks() {
+            let (name, chain) = (hook.nft(), hook.chain_of(&self.instance));
             // Writing to a string cannot fail.
             let _ = writeln!(
                 script,
-                " chain {name} {{\n  type filter hook {name} priority {PRIORITY}; policy accept;"
+                " chain {name} {{\n  type filter hook {name} priority {PRIORITY}; policy accept;\n  jump {chain}\n }}"
             );
+        }
+        script.push_str("}\n");
+        script
+    }
+
+    /// The same rules in the place of those that are in the chains. Jumps and base chains stay.
+    #[must_use]
+    pub fn nft_replacement(&self) -> String {
+        let flush = |hook: &Hook| format!("flush chain inet {TABLE} {}\n", hook.chain_of(&self.instance));
+        let flushes: String = self.traffic.hooks().iter().map(flush).collect();
+        flushes + &self.nft_trial()
+    }
+
+    /// The chains and rules alone: no base chain, and nothing that leads to them.
+    #[must_use]
+    pub fn nft_trial(&self) -> String {
+        self.nft_chains() + "}\n"
+    }
+
+    /// The chains and their rules, in a table that is not closed yet.
+    fn nft_chains(&self) -> String {
+        let mut script = format!("table inet {TABLE} {{\n");
+        let transport = if self.datagrams { "{ tcp, udp }" } else { "tcp" };
+        for &hook in self.traffic.hooks() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(script, " chain {} {{", hook.chain_of(&self.instance));
             match self.traffic {
                 Traffic::Forwarded => {
                     for Crossing { from, to, queue, .. } in
@@ -196,16 +195,7 @@ impl RuleSet {
             }
             script.push_str(" }\n");
         }
-        script.push_str("}\n");
         script
-    }
-
-    /// The same rules in the place of those that are in the table. The chains stay: when a chain's hook is
-    /// taken out, the kernel drops all packets that wait in queues of this network namespace
-    /// (`nf_unregister_net_hook`, `nfqnl_nf_hook_drop`).
-    #[must_use]
-    pub fn nft_replacement(&self) -> String {
-        format!("flush table inet {}\n{}", table_name(&self.instance), self.nft_script())
     }
 
     /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the
@@ -267,10 +257,20 @@ impl RuleSet {
         script
     }
 
-    /// True if a listing of the table by nft has every rule.
+    /// True if a listing of the table by nft has every rule and every jump to them.
     fn stands_in_nft(&self, listing: &str) -> bool {
-        let rules = |text: &str| text.lines().filter(|line| line.contains(" queue ")).count();
-        rules(listing) >= rules(&self.nft_script())
+        let stands = |hook: &Hook| {
+            let own = hook.chain_of(&self.instance);
+            let rules = |text: &str| {
+                let is_rule = |(chain, line): &(&str, &str)| *chain == own && line.contains(" queue ");
+                in_chains(text).filter(is_rule).count()
+            };
+            let jump = |(chain, line): (&str, &str)| {
+                chain == hook.nft() && line.strip_prefix("jump ").is_some_and(|to| to == own)
+            };
+            rules(listing) >= rules(&self.nft_script()) && in_chains(listing).any(jump)
+        };
+        self.traffic.hooks().iter().all(stands)
     }
 
     /// True if a listing of the mangle table by `iptables -S` has every rule and every jump to them.
@@ -342,6 +342,8 @@ pub enum RulesError {
 pub struct Rules {
     backend: Backend,
     instance: String,
+    /// Until they are out.
+    holder: Option<Holder>,
 }
 
 impl Rules {
@@ -350,8 +352,19 @@ impl Rules {
     /// # Errors
     /// [`RulesError`] if the rules are refused; none is left behind then.
     pub fn install(set: &RuleSet, backend: Backend) -> Result<Self, RulesError> {
+        let turn = Turn::take();
         // From here on a failure removes what is there already.
-        let rules = Self { backend, instance: set.instance.clone() };
+        let rules = Self { backend, instance: set.instance.clone(), holder: Some(turn.hold(&set.instance)) };
+        let put_in = rules.put_in(set);
+        // Whoever drops the rules takes a turn.
+        drop(turn);
+        put_in?;
+        tracing::info!(backend = backend.name(), queue = set.queue, "packets go to the queue");
+        Ok(rules)
+    }
+
+    fn put_in(&self, set: &RuleSet) -> Result<(), RulesError> {
+        let backend = self.backend;
         match backend {
             Backend::Nftables => {
                 run_with_input("nft", &["-f", "-"], &set.nft_script()).map_err(refused("nft"))?;
@@ -366,8 +379,7 @@ impl Rules {
                 }
             }
         }
-        tracing::info!(backend = backend.name(), queue = set.queue, "packets go to the queue");
-        Ok(rules)
+        Ok(())
     }
 
     /// Replaces the rules by those of `set`, in one transaction of each firewall program. A packet meets the
@@ -401,12 +413,13 @@ impl Rules {
 
 impl Drop for Rules {
     fn drop(&mut self) {
+        let turn = Turn::take();
         match self.backend {
             Backend::Nftables => {
-                if let Err(error) = run("nft", &["delete", "table", "inet", &table_name(&self.instance)])
+                if let Err(error) = shared_table::take_out(&self.instance)
                     && let Some(error) = in_words_of_removal("nft", &error)
                 {
-                    tracing::warn!("could not remove the nftables table: {error}");
+                    tracing::warn!("could not remove the rules from the nftables table {TABLE}: {error}");
                 }
             }
             Backend::Iptables { ipv6 } => {
@@ -415,6 +428,9 @@ impl Drop for Rules {
                     remove_iptables("ip6tables", &self.instance);
                 }
             }
+        }
+        if let Some(holder) = self.holder.take() {
+            turn.let_go(holder);
         }
     }
 }
@@ -426,8 +442,7 @@ impl Drop for Rules {
 pub fn lost(set: &RuleSet, backend: Backend) -> Vec<&'static str> {
     let stands = |program: &str| match backend {
         Backend::Nftables => {
-            let table = table_name(&set.instance);
-            run("nft", &["list", "table", "inet", &table]).map(|listing| set.stands_in_nft(&listing))
+            run("nft", &["list", "table", "inet", TABLE]).map(|listing| set.stands_in_nft(&listing))
         }
         Backend::Iptables { .. } => {
             iptables(program, &["-S"]).map(|listing| set.stands_in_iptables(&listing))
@@ -551,7 +566,8 @@ fn is_gone(program: &str, said: &str) -> bool {
 }
 
 /// Finds out whether the kernel knows nftables' `queue`. `nft --check` asks the kernel without changing
-/// anything.
+/// anything, but the kernel puts in what it is asked of and takes it out again: with a base chain among it,
+/// that would cost every other agent what it holds.
 fn probe_nftables(instance: &str) -> Result<(), CommandError> {
     let set = RuleSet {
         instance: instance.to_owned(),
@@ -562,7 +578,7 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
         datagrams: true,
         bridged: BTreeSet::new(),
     };
-    run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
+    run_with_input("nft", &["--check", "-f", "-"], &set.nft_trial()).map(|_| ())
 }
 
 /// Finds out whether the kernel knows the NFQUEUE target, by a chain that nothing leads to: there is no other
@@ -574,10 +590,6 @@ fn probe_iptables(program: &str, instance: &str) -> Result<(), CommandError> {
     let _ = iptables(program, &["-F", &chain]);
     let _ = iptables(program, &["-X", &chain]);
     answer.map(|_| ())
-}
-
-fn table_name(instance: &str) -> String {
-    format!("linkhold_{instance}")
 }
 
 fn chain_name(instance: &str) -> String {
@@ -633,7 +645,9 @@ fn remove_iptables(program: &str, instance: &str) -> bool {
 pub fn remove_stale(instance: &str) -> bool {
     let mut found = false;
     if is_installed("nft") {
-        found |= run("nft", &["delete", "table", "inet", &table_name(instance)]).is_ok();
+        found |= shared_table::take_out(instance).unwrap_or(false);
+        // An agent of version 0.1 had a table of its own.
+        found |= run("nft", &["delete", "table", "inet", &format!("{TABLE}_{instance}")]).is_ok();
     }
     for program in ["iptables", "ip6tables"] {
         if is_installed(program) {
@@ -666,13 +680,16 @@ mod tests {
     fn every_pair_of_a_wired_and_a_radio_interface_has_a_rule_each_way_and_every_radio_its_queues() {
         assert_eq!(
             set(&[]).nft_script(),
-            r#"table inet linkhold_a {
- chain forward {
-  type filter hook forward priority -150; policy accept;
+            r#"table inet linkhold {
+ chain forward_a {
   iifname "eth0" oifname "wlan0" meta l4proto tcp queue flags bypass to 100
   iifname "wlan0" oifname "eth0" meta l4proto tcp queue flags bypass to 101
   iifname "eth0" oifname "wlan1" meta l4proto tcp queue flags bypass to 102
   iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 103
+ }
+ chain forward {
+  type filter hook forward priority -150; policy accept;
+  jump forward_a
  }
 }
 "#
@@ -698,8 +715,11 @@ COMMIT
         let set = set(&[("eth0", "wlan1")]);
         assert_eq!(
             set.nft_replacement().lines().take(3).collect::<Vec<_>>(),
-            ["flush table inet linkhold_a", "table inet linkhold_a {", " chain forward {"]
+            ["flush chain inet linkhold forward_a", "table inet linkhold {", " chain forward_a {"]
         );
+        for script in [set.nft_replacement(), set.nft_trial()] {
+            assert!(!script.contains("hook") && !script.contains("jump"), "{script}");
+        }
         let jump = "-A FORWARD -j LINKHOLD-a\n";
         assert!(set.iptables_script().contains(jump));
         assert_eq!(set.iptables_replacement(), set.iptables_script().replace(jump, ""));
@@ -732,16 +752,22 @@ COMMIT
         let host = RuleSet { wired: Vec::new(), traffic: Traffic::Own { mark: 7 }, ..set(&[]) };
         assert_eq!(
             host.nft_script(),
-            r#"table inet linkhold_a {
- chain input {
-  type filter hook input priority -150; policy accept;
+            r#"table inet linkhold {
+ chain input_a {
   iifname "wlan0" meta l4proto tcp meta mark != 7 queue flags bypass to 100
   iifname "wlan1" meta l4proto tcp meta mark != 7 queue flags bypass to 102
  }
- chain output {
-  type filter hook output priority -150; policy accept;
+ chain output_a {
   oifname "wlan0" meta l4proto tcp meta mark != 7 queue flags bypass to 101
   oifname "wlan1" meta l4proto tcp meta mark != 7 queue flags bypass to 103
+ }
+ chain input {
+  type filter hook input priority -150; policy accept;
+  jump input_a
+ }
+ chain output {
+  type filter hook output priority -150; policy accept;
+  jump output_a
  }
 }
 "#
@@ -789,13 +815,20 @@ COMMIT
                 )
             })
             .collect();
-        let listing = |rules: &[String]| {
-            let head = "\t\ttype filter hook forward priority mangle; policy accept;\n";
-            format!("table inet linkhold_queue {{\n\tchain forward {{\n{head}{}\t}}\n}}\n", rules.concat())
+        let head = "\t\ttype filter hook forward priority mangle; policy accept;\n";
+        let jumps = "\t\tjump forward_a\n\t\tjump forward_queue\n";
+        let other = rules.concat();
+        let listing = |rules: &[String], jumps: &str| {
+            format!(
+                "table inet linkhold {{\n\tchain forward_queue {{\n{}\t}}\n\n\tchain forward {{\n{head}{jumps}\t}}\n\n\
+                 \tchain forward_a {{\n{other}\t}}\n}}\n",
+                rules.concat()
+            )
         };
-        assert!(set.stands_in_nft(&listing(&rules)));
-        assert!(!set.stands_in_nft(&listing(&rules[1..])), "one is gone");
-        assert!(!set.stands_in_nft(&listing(&[])), "`nft flush table` leaves the chain");
+        assert!(set.stands_in_nft(&listing(&rules, jumps)));
+        assert!(!set.stands_in_nft(&listing(&rules[1..], jumps)), "one is gone, and another agent's are not");
+        assert!(!set.stands_in_nft(&listing(&rules, "\t\tjump forward_a\n")), "nothing leads to them");
+        assert!(!set.stands_in_nft(&listing(&[], "")), "`nft flush table` leaves the chains");
         assert!(!set.stands_in_nft(""));
     }
 
@@ -844,12 +877,12 @@ COMMIT
     #[test]
     fn a_removal_that_fails_is_told_in_words_and_what_is_gone_already_is_not_told() {
         let failed = |message: &str| CommandError::Failed {
-            command: "nft delete table inet linkhold_a".to_owned(),
+            command: "nft delete table inet linkhold".to_owned(),
             status: "exit status: 1".to_owned(),
             message: message.to_owned(),
         };
         let flushed = failed(
-            "Error: No such file or directory\ndelete table inet linkhold_a\n                  ^^^^^^^^^^",
+            "Error: No such file or directory\ndelete table inet linkhold\n                  ^^^^^^^^^^",
         );
         assert_eq!(in_words_of_removal("nft", &flushed), None);
         let flushed = failed("iptables v1.8.9 (nf_tables): No chain/target/match by that name.");

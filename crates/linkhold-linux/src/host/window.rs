@@ -45,7 +45,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
-use linkhold_core::connection::Connection;
+use linkhold_core::connection::{Connection, Segment};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags};
@@ -59,7 +59,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// One connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Flow {
     connection: Connection,
     last_seen: Instant,
@@ -100,7 +100,11 @@ impl<M: Mechanism> WindowSenders<M> {
     fn see(&mut self, now: Instant, packet: &PacketView<'_>) -> Option<u16> {
         let (tcp, key) = (packet.tcp, packet.flow);
         if tcp.flags.contains(TcpFlags::RST) {
-            self.flows.remove(key);
+            // One that is not believed ends nothing.
+            let flow = self.flows.get_mut(key)?;
+            if flow.connection.pass(packet.direction, tcp) != Segment::Doubted {
+                self.flows.remove(key);
+            }
             return None;
         }
         if !self.flows.contains_key(key) {
@@ -113,9 +117,10 @@ impl<M: Mechanism> WindowSenders<M> {
         }
         let flow = self.flows.get_mut(key)?;
         flow.last_seen = now;
-        flow.connection.pass(packet.direction, tcp);
+        let is_believed = flow.connection.pass(packet.direction, tcp) != Segment::Doubted;
         // A SYN's own window is not scaled (RFC 7323 section 2.2), and opens nothing yet.
-        let tells = packet.direction == Direction::Downlink
+        let tells = is_believed
+            && packet.direction == Direction::Downlink
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::SYN);
         if !tells || !flow.frozen || !self.closes || !flow.connection.can_be_told() {

@@ -3,6 +3,7 @@
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::command::{CommandError, is_installed};
 use linkhold_linux::datapath::rules::{RuleSet, Traffic};
+use linkhold_linux::datapath::shared_table::{TABLE, Turn, take_out};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{Path, RADIO, WIRED};
 use linkhold_wire::parse_ip_tcp_headers;
@@ -59,11 +60,11 @@ pub fn nftables_reads_the_rules() -> Outcome {
     netns.run("nft", &["-f", file])?;
     // A table that is made anew has another handle, and in one table no handle is given twice.
     let listing = |of: &[&str]| -> Result<Vec<String>, CommandError> {
-        let text = netns.run("nft", &["-a", "list", "table", "inet", "linkhold_test"])?;
+        let text = netns.run("nft", &["-a", "list", "table", "inet", TABLE])?;
         let wanted = |line: &&str| of.iter().any(|what| line.contains(what));
         Ok(text.lines().filter(wanted).map(str::to_owned).collect())
     };
-    let hook = ["table inet", "chain forward"];
+    let hook = ["table inet", "chain forward {"];
     let (hooks, rules) = (listing(&hook)?, listing(&["accept # handle"])?);
     std::fs::write(&script, without_queue(&set.nft_replacement()))?;
     netns.run("nft", &["-f", file])?;
@@ -72,6 +73,30 @@ pub fn nftables_reads_the_rules() -> Outcome {
     assert_eq!((hooks.len(), &kept), (2, &hooks), "{costs}");
     assert_eq!((rules.len(), replaced.len()), (2, 2), "{replaced:?}");
     assert!(rules.iter().all(|rule| !replaced.contains(rule)), "{rules:?} {replaced:?}");
+
+    // Another agent starts, and the first one ends.
+    let other = RuleSet { instance: "other".to_owned(), queue: 4710, ..set };
+    std::fs::write(&script, without_queue(&other.nft_trial()))?;
+    netns.run("nft", &["--check", "-f", file])?;
+    std::fs::write(&script, without_queue(&other.nft_script()))?;
+    netns.run("nft", &["-f", file])?;
+    assert_eq!((listing(&hook)?, listing(&["accept # handle"])?.len()), (hooks.clone(), 4), "{costs}");
+    assert!(netns.enter(|| take_out("test"))??, "its rules were there");
+    let left = netns.run("nft", &["list", "table", "inet", TABLE])?;
+    assert_eq!(
+        (listing(&hook)?, left.contains("_test"), left.contains("jump forward_other")),
+        (hooks, false, true)
+    );
+    assert_eq!(listing(&["accept # handle"])?.len(), 2);
+    assert!(!netns.enter(|| take_out("test"))??, "they are gone already");
+    // The last to hold rules deletes the table, whatever is left in it.
+    let stands = || netns.run("nft", &["list", "table", "inet", TABLE]).is_ok();
+    let turn = netns.enter(Turn::take)?;
+    let (one, last) = netns.enter(|| (turn.hold("one"), turn.hold("last")))?;
+    netns.enter(|| turn.let_go(one))?;
+    assert!(stands(), "another agent lives");
+    netns.enter(|| turn.let_go(last))?;
+    assert!(!stands(), "nobody does");
     Ok(())
 }
 

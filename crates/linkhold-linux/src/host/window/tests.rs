@@ -209,7 +209,8 @@ fn a_window_that_is_closed_ends_with_what_is_under_way() {
         ..TcpSegment::default()
     };
     let _ = dialogue.packet(1, Direction::Uplink, syn(TcpFlags::SYN, Some(3)));
-    let _ = dialogue.packet(1, Direction::Downlink, syn(TcpFlags::SYN | TcpFlags::ACK, Some(7)));
+    let answer = TcpSegment { seq: Seq(u32::MAX), ..syn(TcpFlags::SYN | TcpFlags::ACK, Some(7)) };
+    let _ = dialogue.packet(1, Direction::Downlink, answer);
     let data = TcpSegment { seq: Seq(1), payload_len: 10_000, flags: TcpFlags::ACK, ..TcpSegment::default() };
     assert_eq!(dialogue.packet(1, Direction::Uplink, data), UNCHANGED);
     assert_eq!(dialogue.ack(1, 1, 500), UNCHANGED);
@@ -295,6 +296,44 @@ fn a_signed_connection_is_left_alone() {
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
     assert_eq!(dialogue.packet(1, Direction::Downlink, signed), UNCHANGED);
     assert_eq!(dialogue.command(1, THAW), []);
+}
+
+/// What a stranger sends with numbers that are not the connection's costs its sender neither freeze nor thaw.
+#[test]
+fn a_stranger_neither_opens_a_window_nor_keeps_it_from_opening() {
+    let forged = |flags, seq, signed| TcpSegment {
+        flags,
+        seq: Seq(seq),
+        ack: Seq(10_001),
+        window: 60_000,
+        signed,
+        ..TcpSegment::default()
+    };
+    let mut dialogue = Dialogue::new(true);
+    dialogue.handshake(1, 0);
+    let _ = dialogue.send(1, 1, 10_000);
+    let _ = dialogue.ack(1, 1, 500);
+    let segments = [
+        forged(TcpFlags::RST, 1, false),
+        forged(TcpFlags::ACK, 0x7000_0000, false),
+        forged(TcpFlags::ACK, 0x7000_0000, true),
+        // The right numbers, but a signature that the host itself does not use.
+        TcpSegment { ack: Seq(1), window: 500, ..forged(TcpFlags::ACK, 0, true) },
+        forged(TcpFlags::SYN, 77, true),
+        forged(TcpFlags::SYN | TcpFlags::ACK, 77, true),
+        forged(TcpFlags::FIN | TcpFlags::ACK, 0x7000_0000, false),
+    ];
+    for _ in 0..2 {
+        for segment in segments {
+            let _ = dialogue.packet(1, Direction::Downlink, segment);
+        }
+        assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1, 0), (1, 78)]);
+        for segment in segments {
+            let _ = dialogue.packet(1, Direction::Downlink, segment);
+        }
+        assert_eq!(dialogue.ack(1, 1, 500), Verdict::Forward(Rewrite::window(78)));
+        assert_eq!(dialogue.command(1, THAW), [(1, 500)]);
+    }
 }
 
 #[test]
@@ -392,6 +431,8 @@ proptest! {
                 }
                 Step::Ack { forward, window } => {
                     let ack = Seq(newest.0.wrapping_add_signed(forward));
+                    // Before the host's first word nobody checks this, but its receiver says nothing else.
+                    let ack = if known.is_none() && ack.after(sent) { sent } else { ack };
                     // An acknowledgment of what was never sent is none.
                     if forward >= 0 && known.is_none_or(|known| !ack.after(known)) {
                         (newest, offered) = (ack, window);
