@@ -65,7 +65,8 @@ pub fn arrives_whole_and_loses_no_more() -> Answer {
         }
         lost.push(quic.declared_lost);
     }
-    ensure(lost[0] > 0 && lost[1] <= lost[0], format!("declared lost: {lost:?}"))?;
+    // Datagrams that pass unmanaged are lost as with the router alone. Measured: 12, and 118 to 197.
+    ensure(lost[1] * 2 < lost[0], format!("declared lost: {lost:?}"))?;
     Ok(Completion::Completed)
 }
 
