@@ -132,8 +132,8 @@ udp-table: build ## Measure docs/udp.md in the simulator (minutes)
 udp-kernel: build setup ## Measure the kernel's part of docs/udp.md, with the simulator beside it (as root, ten minutes); can be stopped and goes on where it was
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --kernel
 
-udp-quic: build setup ## Measure the QUIC part of docs/udp.md (as root, ten minutes; LINKHOLD_QUIC_PYTHON names a Python that has aioquic)
-	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --quic
+udp-quic: build setup ## Measure the QUIC part of docs/udp.md on the testbed (as root, half an hour); can be stopped and goes on where it was
+	LINKHOLD=$(LINKHOLD) scripts/udp_table.py --quic
 
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py

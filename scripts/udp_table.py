@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator, on the testbed and through namespaces.
+"""Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator and on the testbed.
 
     udp_table.py --sim            measures docs/udp.json and writes the page (a test of linkhold-sim; a few minutes): make udp-table
     udp_table.py --kernel         measures docs/udp-kernel.json and writes the page (root; ten minutes): make udp-kernel
-    udp_table.py --quic           measures docs/udp-quic.json and writes the page (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes): make udp-quic
+    udp_table.py --quic           measures docs/udp-quic.json and writes the page (root; half an hour): make udp-quic
+    udp_table.py --quic --known   runs nothing: takes the runs of --quic that are finished
     udp_table.py --raw            measures nothing: writes the page from the files
     udp_table.py --raw --check    writes nothing: fails if the page is not what it would write
 """
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import raw_parts
 from estimates import PROGRAM, ROOT, Estimates, built_from, program_commit, simulated_runs
 from marks import wrapped
 from testbed_table import batch
@@ -47,6 +49,18 @@ MEDIA = {
 }
 
 
+# QUIC on the testbed: a part is a round trip. The router alone comes first, twice; each other case is compared with both.
+QUIC_SCENARIO, QUIC_SEEDS = "scenarios/quic.toml", 5
+QUIC_PARTS = {f"rtt{rtt}": [f"wired.rtt={rtt}ms"] for rtt in (20, 100)}
+QUIC_ALONE = ("fifo", "fq_codel")
+QUIC_CASES = {
+    "fifo": "router alone, fifo of 100",
+    "fq_codel": "router alone, `fq_codel`",
+    "dsasync": "`dsasync` over the fifo",
+    "oracle": "`dsasync` told at once, and the rate (an oracle)",
+}
+
+
 def estimate(values, digits=3, scale=1.0):
     """Mean and half of its 95 % interval, as text."""
     mean, half = ESTIMATES.of([value for value in values if value is not None and not math.isnan(value)])
@@ -62,13 +76,6 @@ def measure(command, variable):
         file = pathlib.Path(folder) / "measured.json"
         subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, variable: str(file)})
         return json.loads(file.read_text())
-
-
-def aioquic_version():
-    """The aioquic of the Python that the test runs."""
-    python = os.environ.get("LINKHOLD_QUIC_PYTHON") or sys.exit("LINKHOLD_QUIC_PYTHON names no Python with aioquic")
-    command = [python, "-c", "from importlib.metadata import version; print(version('aioquic'))"]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def keep(path, measured):
@@ -136,7 +143,7 @@ def small(world, run, case, stack):
 
 def on_the_kernel(options):
     """The cells on both stacks."""
-    options.seeds, options.sweep_seeds, options.known = KERNEL_SEEDS, KERNEL_SEEDS, False
+    options = argparse.Namespace(**vars(options) | {"seeds": KERNEL_SEEDS, "sweep_seeds": KERNEL_SEEDS, "known": False})
     jobs = [(world, SCENARIO, ["cubic"], settings) for world, settings in {**HOGS, **MEDIA}.items()]
     reports = batch(options, jobs)
     rows = []
@@ -195,6 +202,123 @@ def kernel_part(data):
     ]
 
 
+def small_quic(run):
+    """What is kept of a run with QUIC."""
+    [flow] = run["flows"]
+    mechanism = run["mechanisms"][0] if run["mechanisms"] else {}
+    one = {"case": run["linux"]["case"], "cc": run["linux"]["congestion"], "seed": run["seed"], "limit_share": run["totals"]["limit_share"]}
+    one |= {"goodput_bps": flow["goodput_bps"], "delay_p50_s": flow["delay_p50_s"], "delay_p99_s": flow["delay_p99_s"]}
+    one |= {"resume_p50_s": flow["resume_p50_s"], "silences": run["link"]["silences"]}
+    one |= {"datagrams_sent": flow["udp"]["sent"], "datagrams_lost": flow["udp"]["lost"], **flow["quic"]}
+    one |= {"datagram_holds": mechanism.get("datagram_holds", 0), "too_old": mechanism.get("dropped", {}).get("too_old", 0)}
+    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in one.items()}
+
+
+def quic_on_the_testbed(options, commit):
+    """Runs what is not finished; writes the parts that are whole into the file, beside those that it has."""
+    seeds = options.seeds or QUIC_SEEDS
+    options = argparse.Namespace(**vars(options) | {"seeds": seeds, "sweep_seeds": seeds, "out": options.out.with_name("udp-quic")})
+    jobs = [(part, QUIC_SCENARIO, ["cubic"], [*settings, *options.set]) for part, settings in QUIC_PARTS.items()]
+    count = len(jobs) * len(QUIC_CASES) * seeds
+    print(f"udp_table: QUIC, {len(jobs)} round trips x {len(QUIC_CASES)} cases x {seeds} seeds: {count} runs; finished ones are in {options.out}", file=sys.stderr)
+    reports = batch(options, jobs)
+    whole = {part: report for part, report in reports.items() if len(report["runs"]) == len(QUIC_CASES) * seeds}
+    for part in sorted(reports.keys() - whole.keys()):
+        print(f"udp_table: {part} has {len(reports[part]['runs'])} of its runs and is left as it was", file=sys.stderr)
+    if not whole:
+        sys.exit("udp_table: no round trip is whole; the same command goes on")
+    measured = raw_parts.measured_now(whole, lambda _: seeds, commit)
+    if options.set:
+        measured = {part: {cc: told | {"set": options.set} for cc, told in by.items()} for part, by in measured.items()}
+    runs = {part: [small_quic(run) for run in report["runs"]] for part, report in whole.items()}
+    old = json.loads(QUIC.read_text()) if QUIC.exists() else {}
+    old = old if raw_parts.MEASURED in old else {raw_parts.MEASURED: {}}
+    QUIC.write_text(raw_parts.text(raw_parts.beside_others(old, runs, measured, jobs)))
+
+
+def against(rows, case, alone):
+    """Goodput of `case` over that of `alone`: geometric mean over pairs of one seed, and its interval; None where nothing arrived."""
+    by_seed = [{row["seed"]: row["goodput_bps"] for row in rows if row["case"] == name} for name in (case, alone)]
+    pairs = [(ours, by_seed[1].get(seed)) for seed, ours in by_seed[0].items()]
+    if not all(ours and theirs for ours, theirs in pairs):
+        return None
+    middle, half = ESTIMATES.of([math.log(ours / theirs) for ours, theirs in pairs])
+    return None if middle is None else [math.exp(middle), *([] if half is None else [math.exp(middle - half), math.exp(middle + half)])]
+
+
+def against_words(rows, case, alone):
+    found = against(rows, case, alone)
+    beside = QUIC_CASES[alone].split(", ")[1]
+    if found is None:
+        return f"over {beside}: –"
+    if len(found) == 1:
+        return f"over {beside}: {found[0]:.2f} (one pair)"
+    word = "more" if found[1] > 1 else "less" if found[2] < 1 else "undecided"
+    return f"over {beside}: {found[0]:.2f} ({found[1]:.2f} to {found[2]:.2f}), {word}"
+
+
+def quic_tables(data):
+    out = []
+    for part, rows in data.items():
+        if part == raw_parts.MEASURED:
+            continue
+        out += [f"### QUIC at a wired round trip of {part.removeprefix('rtt')} ms", ""]
+        body = []
+        for case in dict.fromkeys(row["case"] for row in rows):
+            of = [row for row in rows if row["case"] == case]
+
+            def column(value, digits=0, scale=1.0):
+                return estimate([value(row) for row in of], digits, scale)
+
+            body.append([
+                QUIC_CASES[case], column(lambda row: row["limit_share"], 3), column(lambda row: row["datagrams_lost"]),
+                column(lambda row: row["declared_lost"]), column(lambda row: row["spurious"]), column(lambda row: row["congestion_events"], 1),
+                column(lambda row: row["persistent_congestion"], 1), column(lambda row: row["probe_timeouts"], 1), column(lambda row: row["rtt_s"], 0, 1e3),
+                column(lambda row: row["delay_p99_s"], 0, 1e3), column(lambda row: row["datagram_holds"]) if case not in QUIC_ALONE else "–",
+            ])
+        out += table(
+            [
+                "case", "goodput, share of limit", "datagrams that did not arrive", "packets declared lost", "of these spurious", "reductions of the window",
+                "of these for persistent congestion", "PTOs", "smoothed round trip, ms", "delay p99, ms", "datagrams held",
+            ],
+            body,
+        )
+        words = "; ".join(f"{case} {against_words(rows, case, alone)}" for case in QUIC_CASES if case not in QUIC_ALONE for alone in QUIC_ALONE)
+        out += wrapped(f"Goodput over that of the router alone, geometric mean over pairs of one seed with its 95 % interval: {words}.") + [""]
+    return out
+
+
+def quic_part(data):
+    """QUIC on the testbed."""
+    measured = data[raw_parts.MEASURED]
+    cells = [(part, cc) for part, by in measured.items() for cc in by]
+    changed = sorted({setting for part, cc in cells for setting in measured[part][cc].get("set", [])})
+    tried = f" **Measured with {', '.join(f'`{setting}`' for setting in changed)}.**" if changed else ""
+    told = {part: {cc: {key: value for key, value in told.items() if key != "set"} for cc, told in by.items()} for part, by in measured.items()}
+    return [
+        "## A real QUIC download", "",
+        *wrapped(
+            f"One download over QUIC between the hosts of the testbed ([`{QUIC_SCENARIO}`](../{QUIC_SCENARIO}), `linkhold testbed`): quinn at both ends with its CUBIC, on the real "
+            "clock, across bursts of a primary user of 0.3 s in 1.3 s on average; 20 s counted. "
+            + raw_parts.measured_by(told, cells, lambda part: f"round trip of {part.removeprefix('rtt')} ms") + tried
+        ),
+        "",
+        *wrapped(
+            "**What is told**: each burst 20 ms after it began, so that what is sent meanwhile collides, its end at once, and no rate; the oracle is told each burst at its first "
+            "moment, and the channel's exact rate; the router alone is told nothing, and its radio notices each burst as late as `dsasync`'s."
+        ),
+        "",
+        *wrapped(
+            "*Did not arrive* is counted at the hosts' ports: datagrams from the sender of the data that the receiver's host never got. *Declared lost* is what quinn took for lost, "
+            "*spurious* what it took for lost beyond what did not arrive; what was lost just before counting began may be declared after it, and is not spurious. *Reductions* are those of its congestion window, *PTOs* its probe timeouts (RFC 9002); the round trip is its "
+            "smoothed estimate, mean over time. Delays are one-way, of the datagrams that arrived."
+        ),
+        "",
+        *quic_tables(data),
+    ]
+
+
+# What follows writes the part that was measured with aioquic through namespaces, as long as the file has its numbers.
 def quic_runs(data, longer, agent):
     return [run for run in data["runs"] if run["longer_ms"] == longer and run["agent"] == agent]
 
@@ -306,7 +430,9 @@ def page(simulator, kernel_data, quic_data):
     lines += conclusions(sim) + simulated(sim)
     if kernel_data:
         lines += kernel_part(kernel_data)
-    if quic_data:
+    if quic_data and raw_parts.MEASURED in quic_data:
+        lines += quic_part(quic_data)
+    elif quic_data:
         lines += [
             "## A real QUIC download", "",
             f"aioquic {quic_data['aioquic']} (its Reno) at both ends, through namespaces on one kernel: a radio that is silent for {quic_data['silent_s']} s of each second and keeps 100 packets",
@@ -329,9 +455,12 @@ def main():
     parser.add_argument("--sim", action="store_true", help="measure in the simulator")
     parser.add_argument("--kernel", action="store_true", help="measure on the testbed, and in the simulator beside it (as root)")
     parser.add_argument("--program", default=PROGRAM)
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "udp-kernel", help="finished cells of --kernel")
-    parser.add_argument("--jobs", type=int, help="cells of --kernel side by side (default: as many as the host keeps up with)")
-    parser.add_argument("--quic", action="store_true", help="measure a QUIC download (as root)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "udp-kernel", help="finished cells of --kernel; those of --quic are beside it, in udp-quic")
+    parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
+    parser.add_argument("--quic", action="store_true", help="measure QUIC downloads on the testbed (as root)")
+    parser.add_argument("--known", action="store_true", help="with --quic: run nothing, take the runs that are finished")
+    parser.add_argument("--seeds", type=int, help=f"with --quic (default: {QUIC_SEEDS})")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="with --quic: a setting over the scenario, to try the script; the page says so")
     parser.add_argument("--raw", action="store_true", help="run nothing; write the page from the files")
     parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
     options = parser.parse_args()
@@ -339,6 +468,8 @@ def main():
         parser.error("say what to measure, --sim, --kernel or --quic or several, or --raw for nothing")
     if options.check and not options.raw:
         parser.error("--check goes with --raw")
+    if (options.known or options.seeds or options.set) and not options.quic:
+        parser.error("--known, --seeds and --set go with --quic")
     test = [os.environ.get("CARGO", "cargo"), "test", "-j1", "--locked"]
     commit = None if options.raw else program_commit()
     if options.sim:
@@ -348,8 +479,7 @@ def main():
     if options.kernel:
         keep(KERNEL, {"commit": commit, "kernel": platform.release(), "runs": on_the_kernel(options)})
     if options.quic:
-        name = ["-p", "linkhold-linux", "--test", "namespaces", "--", "--ignored", "a_quic_download_crosses_silences", "--nocapture"]
-        keep(QUIC, {"commit": commit, "aioquic": aioquic_version(), **measure([*test, *name], "LINKHOLD_QUIC_OUT")})
+        quic_on_the_testbed(options, commit)
     quic_data = json.loads(QUIC.read_text()) if QUIC.exists() else None
     kernel_data = json.loads(KERNEL.read_text()) if KERNEL.exists() else None
     text = page(json.loads(SIM.read_text()), kernel_data, quic_data)

@@ -1,5 +1,9 @@
 //! What a thread that has to be on time asks of the kernel.
 
+/// Nice value of the testbed's senders and receivers. It is below zero because separate hosts would not wait
+/// for this machine's other work.
+pub(crate) const HOSTS_NICE: i32 = -10;
+
 /// Timers of this thread are as fine as the kernel's: a wait of 50 µs more than asked for (the default slack)
 /// would be late.
 #[allow(unsafe_code, reason = "nix does not wrap it")]

@@ -3,7 +3,7 @@
 
 use crate::record::{RunRecord, RunReport};
 use crate::told::ToldRecord;
-use crate::traffic::{MediaRecord, UdpRecord, WebRecord};
+use crate::traffic::{MediaRecord, QuicRecord, UdpRecord, WebRecord};
 
 /// How a column's numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,10 @@ fn udp(run: &RunRecord, of: fn(&UdpRecord) -> f64) -> Option<f64> {
     run.totals.udp.as_ref().map(of)
 }
 
+fn quic(run: &RunRecord, of: fn(&QuicRecord) -> f64) -> Option<f64> {
+    run.totals.quic.as_ref().map(of)
+}
+
 fn media(run: &RunRecord, of: fn(&MediaRecord) -> f64) -> Option<f64> {
     run.totals.media.as_ref().map(of)
 }
@@ -51,7 +55,7 @@ fn told_otherwise(run: &RunRecord) -> bool {
     !run.mechanisms.is_empty() && run.link.told.as_ref().is_some_and(|told| !told.is_exact())
 }
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 16] = [
     Column {
         head: ["told", "late"],
         name: "mean time from a silence's start to its being told",
@@ -86,6 +90,41 @@ const COLUMNS: [Column; 11] = [
         form: Form::Time,
         of: |run| udp(run, |udp| udp.jitter_s),
         shows: |run| run.totals.udp.is_some(),
+    },
+    Column {
+        head: ["QUIC", "lost"],
+        name: "share of QUIC packets declared lost",
+        form: Form::Share,
+        of: |run| quic(run, QuicRecord::loss),
+        shows: |run| run.totals.quic.is_some(),
+    },
+    Column {
+        head: ["QUIC", "spurious"],
+        name: "QUIC packets declared lost that were not",
+        form: Form::Count,
+        of: |run| quic(run, |quic| quic.spurious as f64),
+        shows: |run| run.totals.quic.is_some(),
+    },
+    Column {
+        head: ["QUIC", "reductions"],
+        name: "reductions of QUIC's congestion window",
+        form: Form::Count,
+        of: |run| quic(run, |quic| quic.congestion_events as f64),
+        shows: |run| run.totals.quic.is_some(),
+    },
+    Column {
+        head: ["QUIC", "PTOs"],
+        name: "probe timeouts of QUIC",
+        form: Form::Count,
+        of: |run| quic(run, |quic| quic.probe_timeouts as f64),
+        shows: |run| run.totals.quic.is_some(),
+    },
+    Column {
+        head: ["QUIC", "RTT"],
+        name: "smoothed round trip of QUIC",
+        form: Form::Time,
+        of: |run| quic(run, |quic| quic.rtt_s),
+        shows: |run| run.totals.quic.is_some(),
     },
     Column {
         head: ["media", "start-up"],

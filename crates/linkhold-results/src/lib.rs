@@ -39,5 +39,5 @@ pub use record::{
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};
 pub use told::ToldRecord;
-pub use traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+pub use traffic::{FlowTransport, MediaRecord, QuicRecord, UdpRecord, WebRecord};
 pub use uplink::UplinkRecord;

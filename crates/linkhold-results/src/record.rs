@@ -16,7 +16,7 @@ use crate::finite;
 use crate::kernel::{KernelPart, Simulated};
 use crate::mesh::MeshRecord;
 use crate::told::ToldRecord;
-use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+use crate::traffic::{FlowTransport, MediaRecord, QuicRecord, UdpRecord, WebRecord};
 use crate::uplink::UplinkRecord;
 
 /// The value of [`RunReport::schema`].
@@ -288,12 +288,16 @@ pub struct FlowRecord {
     /// Median time from a silence's end to the first new data after it, s; `null` if no data followed one.
     #[serde(with = "finite::option")]
     pub resume_p50_s: Option<f64>,
-    /// Its transport, unless it is TCP. With UDP, goodput is the payload of the datagrams that arrived.
+    /// Its transport, unless it is TCP. With UDP, goodput is the payload of the datagrams that arrived; with
+    /// QUIC, the bytes of its stream that the receiver's application read.
     #[serde(default, skip_serializing_if = "FlowTransport::is_tcp")]
     pub transport: FlowTransport,
-    /// Its datagrams, with UDP.
+    /// Its datagrams, with UDP and QUIC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpRecord>,
+    /// What its sender counted, with QUIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicRecord>,
     /// Its player, if it carries media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaRecord>,
@@ -335,6 +339,7 @@ impl Default for FlowRecord {
             resume_p50_s: None,
             transport: FlowTransport::Tcp,
             udp: None,
+            quic: None,
             media: None,
             web: None,
         }
@@ -478,9 +483,12 @@ pub struct RunTotals {
     /// Mean completion time of the flows that ended after the warm-up, s; `null` if none did.
     #[serde(with = "finite::option")]
     pub completion_mean_s: Option<f64>,
-    /// The datagrams of all UDP flows, if there are any.
+    /// The datagrams of all flows over UDP, if there are any: those of QUIC too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpRecord>,
+    /// What the senders of all QUIC flows counted, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicRecord>,
     /// The players of all flows with media that were not over before the warm-up was, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaRecord>,
@@ -534,6 +542,7 @@ impl RunTotals {
             jain_index: jain_index(&goodputs),
             completion_mean_s,
             udp: UdpRecord::sum(flows.iter().filter_map(|flow| flow.udp.as_ref())),
+            quic: QuicRecord::sum(flows.iter().filter_map(|flow| flow.quic.as_ref())),
             media: MediaRecord::sum(counted().filter_map(|flow| flow.media.as_ref())),
             web: None,
         }

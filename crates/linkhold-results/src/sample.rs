@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 use crate::stats::compare;
-use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+use crate::traffic::{FlowTransport, MediaRecord, QuicRecord, UdpRecord, WebRecord};
 
 /// Simulated time of the made-up runs, s.
 const SECONDS: u32 = 60;
@@ -180,6 +180,29 @@ pub fn with_traffic(report: &mut RunReport) {
         run.totals.udp = Some(udp);
         run.totals.media = Some(media);
         run.totals.web = Some(web);
+    }
+}
+
+/// Makes the first flow of every run one of QUIC.
+pub fn with_quic(report: &mut RunReport) {
+    for run in &mut report.runs {
+        let udp = UdpRecord { sent: 990, delivered: 975, lost: 10, inside: 5, reordered: 0, jitter_s: 0.003 };
+        let quic = QuicRecord {
+            sent: 1000,
+            declared_lost: 25,
+            spurious: 15,
+            congestion_events: 7,
+            persistent_congestion: 1,
+            probe_timeouts: 41,
+            rtt_s: 0.0625,
+        };
+        if let Some(flow) = run.flows.first_mut() {
+            flow.transport = FlowTransport::Quic;
+            flow.udp = Some(udp.clone());
+            flow.quic = Some(quic.clone());
+        }
+        run.totals.udp = Some(udp);
+        run.totals.quic = Some(quic);
     }
 }
 

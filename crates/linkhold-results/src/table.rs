@@ -5,8 +5,9 @@ use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Tab
 use crate::columns::{self, Form};
 use crate::format;
 use crate::kernel::KernelPart;
-use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport, Stack};
+use crate::record::{Claim, CompareRow, Figure, FlowRecord, ReproduceReport, RunRecord, RunReport, Stack};
 use crate::stats::{Metric, estimate};
+use crate::traffic::FlowTransport;
 
 /// A column of the table of cases.
 struct Column {
@@ -60,15 +61,25 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
 /// The stack, and what the file says of round-trip time, plain router and TCP: without them no comparison
 /// means anything.
 fn conditions(report: &RunReport) -> String {
-    let stack = match report.runs.first().map(|run| run.stack) {
-        Some(Stack::Linux) => "stack: the kernel's TCP\n",
-        Some(Stack::Simulated) => "stack: simulated\n",
-        None => "",
+    let stack = match report.runs.first() {
+        Some(run) if run.stack == Stack::Linux => on_linux(run),
+        Some(_) => "stack: simulated\n".to_owned(),
+        None => String::new(),
     };
     let stated =
         |fact: &&String| ["wired: ", "router: ", "tcp: "].iter().any(|label| fact.starts_with(label));
     let facts = report.scenario.facts.iter().filter(stated).map(|fact| format!("{fact}\n"));
-    stack.to_owned() + &facts.collect::<String>()
+    stack + &facts.collect::<String>()
+}
+
+/// Who carried the flows of a run on the testbed.
+fn on_linux(run: &RunRecord) -> String {
+    let is_quic = |flow: &FlowRecord| flow.transport == FlowTransport::Quic;
+    let has_quic = run.flows.iter().any(is_quic);
+    let kernel = (!has_quic || !run.flows.iter().all(is_quic)).then_some("the kernel's TCP");
+    let quic = has_quic.then_some("QUIC (quinn) over the kernel's UDP");
+    let all: Vec<&str> = kernel.into_iter().chain(quic).collect();
+    format!("stack: {}\n", all.join(", "))
 }
 
 /// The table without as many of its `dispensable` columns, the first to go first, as it takes to fit into
@@ -392,6 +403,25 @@ mod tests {
         }
         let narrow = run_table(&report, Some(90));
         assert!(narrow.contains("stalls") && narrow.contains("not shown for want of width:"), "{narrow}");
+    }
+
+    #[test]
+    fn columns_of_quic_are_there_where_a_flow_has_it_and_the_stack_is_named() {
+        let (mut report, _) = sample::run(2);
+        for run in &mut report.runs {
+            run.stack = Stack::Linux;
+        }
+        let plain = run_table(&report, None);
+        assert!(!plain.contains("QUIC") && plain.contains("stack: the kernel's TCP\n"), "{plain}");
+        sample::with_quic(&mut report);
+        let text = run_table(&report, None);
+        for part in ["spurious", "reductions", "PTOs", "RTT", "2.5 %", "15", "41", "62.5 ms"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(text.contains("stack: QUIC (quinn) over the kernel's UDP\n"), "{text}");
+        report.runs[0].flows.push(crate::FlowRecord::default());
+        let both = run_table(&report, None);
+        assert!(both.contains("stack: the kernel's TCP, QUIC (quinn) over the kernel's UDP\n"), "{both}");
     }
 
     #[test]

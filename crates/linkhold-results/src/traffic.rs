@@ -16,6 +16,8 @@ pub enum FlowTransport {
     Tcp,
     /// UDP.
     Udp,
+    /// QUIC.
+    Quic,
 }
 
 impl FlowTransport {
@@ -25,6 +27,7 @@ impl FlowTransport {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Quic => "quic",
         }
     }
 
@@ -35,7 +38,8 @@ impl FlowTransport {
     }
 }
 
-/// The datagrams of a UDP flow: `sent = delivered + lost + inside`.
+/// The datagrams of a flow over UDP: `sent = delivered + lost + inside`. Of QUIC, those from the sender of
+/// its data to the receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpRecord {
     /// Datagrams sent.
@@ -82,6 +86,65 @@ impl UdpRecord {
     #[must_use]
     pub fn loss(&self) -> f64 {
         self.lost as f64 / (self.lost + self.delivered) as f64
+    }
+}
+
+/// What the sender of a QUIC flow counted (quinn; the terms are those of RFC 9002).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuicRecord {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets declared lost.
+    pub declared_lost: u64,
+    /// Those of them whose datagrams were not lost: packets declared lost less datagrams that never reached
+    /// the receiver, and never below 0. Losses that were not declared yet at the end make it too small, never
+    /// too large.
+    pub spurious: u64,
+    /// Times that the congestion window was reduced.
+    pub congestion_events: u64,
+    /// Those of them that found persistent congestion and took the window down to its least.
+    pub persistent_congestion: u64,
+    /// Probe timeouts.
+    pub probe_timeouts: u64,
+    /// Mean of the smoothed round trip over time, s; of several flows, of their means.
+    #[serde(with = "finite")]
+    pub rtt_s: f64,
+}
+
+impl QuicRecord {
+    /// The sum over flows; `None` if there is none.
+    #[must_use]
+    pub fn sum<'a>(flows: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        let mut all: Option<Self> = None;
+        let mut summed = 0;
+        for flow in flows {
+            let sum = all.get_or_insert(Self {
+                sent: 0,
+                declared_lost: 0,
+                spurious: 0,
+                congestion_events: 0,
+                persistent_congestion: 0,
+                probe_timeouts: 0,
+                rtt_s: f64::NAN,
+            });
+            if flow.rtt_s.is_finite() {
+                sum.rtt_s = weighted((sum.rtt_s, summed), (flow.rtt_s, 1));
+                summed += 1;
+            }
+            sum.sent += flow.sent;
+            sum.declared_lost += flow.declared_lost;
+            sum.spurious += flow.spurious;
+            sum.congestion_events += flow.congestion_events;
+            sum.persistent_congestion += flow.persistent_congestion;
+            sum.probe_timeouts += flow.probe_timeouts;
+        }
+        all
+    }
+
+    /// Share of the packets sent that were declared lost.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        self.declared_lost as f64 / self.sent as f64
     }
 }
 
@@ -198,6 +261,24 @@ mod tests {
         let read: crate::RunRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
         assert_eq!(read.flows[0].udp, report.runs[0].flows[0].udp);
+    }
+
+    #[test]
+    fn a_quic_flow_is_read_back_and_summed() {
+        let (mut report, _) = crate::sample::run(1);
+        crate::sample::with_quic(&mut report);
+        let text = serde_json::to_string(&report.runs[0]).unwrap();
+        assert!(text.contains("\"transport\":\"quic\"") && text.contains("\"spurious\":15"), "{text}");
+        let read: crate::RunRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, report.runs[0]);
+        let one = read.flows[0].quic.clone().unwrap();
+        let idle = QuicRecord { sent: 0, rtt_s: f64::NAN, ..one.clone() };
+        let late = QuicRecord { rtt_s: 0.1025, ..one.clone() };
+        let sum = QuicRecord::sum([idle, one, late].iter()).unwrap();
+        assert_eq!((sum.sent, sum.declared_lost, sum.spurious, sum.probe_timeouts), (2000, 75, 45, 123));
+        assert_eq!((sum.congestion_events, sum.persistent_congestion), (21, 3));
+        assert!((sum.rtt_s - 0.0825).abs() < 1e-12 && (sum.loss() - 0.0375).abs() < 1e-12, "{sum:?}");
+        assert_eq!(QuicRecord::sum([].iter()), None);
     }
 
     #[test]

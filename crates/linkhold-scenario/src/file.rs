@@ -653,11 +653,12 @@ file_table! {
         optional stop: Positive<Duration>;
         /// What carries the data.
         default transport: TransportName = "tcp";
-        /// UDP: most payload of a datagram. Default: what makes its packet as long as TCP's longest, 1472B
-        /// over Ethernet.
+        /// UDP and QUIC: most payload of a datagram; QUIC's is at least 1200B. Default: what makes its packet
+        /// as long as TCP's longest, 1472B over Ethernet.
         optional datagram: Positive<Bytes>;
         /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB",
-        /// { rate = "2Mbit/s" }, "media" (see media) or "web" (see web). UDP takes a rate or "media".
+        /// { rate = "2Mbit/s" }, "media" (see media) or "web" (see web). UDP takes a rate or "media", QUIC
+        /// "bulk" or an amount.
         default source: SourceValue = "bulk";
         /// The stream and its player, with source = "media".
         optional media: Media;
@@ -675,12 +676,16 @@ file_table! {
 pub(crate) enum TransportName {
     Tcp,
     Udp,
+    Quic,
 }
 
 file_enum!(TransportName {
     "tcp" => Self::Tcp, "Connections of TCP.";
     "udp" => Self::Udp,
         "Datagrams at the source's rate: no window, no retransmission. Mechanisms see them pass.";
+    "quic" => Self::Quic,
+        "Connections of QUIC (quinn) with a stream each, on the testbed only. Congestion control is tcp.congestion: cubic, \
+         reno (quinn's NewReno) or bbr (which quinn calls experimental). Mechanisms see datagrams pass.";
 });
 
 file_table! {

@@ -20,6 +20,8 @@ const IPV4: u32 = 20;
 const IPV6: u32 = 40;
 const TCP: u32 = 20;
 const UDP: u32 = 8;
+/// Least payload that a datagram of QUIC must be able to have (RFC 9000 section 14).
+const LEAST_QUIC: u32 = 1200;
 /// Bytes that the timestamps' option takes from each segment's payload (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;
 /// Time of a frame of media, if the file does not say: 25 a second.
@@ -195,18 +197,48 @@ fn transport(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_>
         }
         TransportName::Udp => {
             let (most, room, right) = largest_datagram(file, *flow.ip, tcp);
-            let Some(datagram) = &flow.datagram else { return Some(Transport::Udp { datagram: most }) };
-            let bytes = datagram.0.0;
-            match u32::try_from(bytes).ok().filter(|bytes| *bytes <= most) {
-                Some(datagram) => Some(Transport::Udp { datagram }),
-                None => {
-                    let what = format!("a datagram of {bytes} bytes does not fit: {room}");
-                    reader.report(&datagram.spot, what, format!("write at most {most}B{right}"));
-                    None
-                }
-            }
+            let datagram = asked_datagram(flow, most, &room, right, reader)?;
+            Some(Transport::Udp { datagram })
         }
+        TransportName::Quic => quic(file, flow, tcp, reader),
     }
+}
+
+/// The most payload of a flow's datagrams, of which `most` bytes have room.
+fn asked_datagram(flow: &At<Flows>, most: u32, room: &str, right: &str, reader: &Reader<'_>) -> Option<u32> {
+    let Some(datagram) = &flow.datagram else { return Some(most) };
+    let bytes = datagram.0.0;
+    let fitting = u32::try_from(bytes).ok().filter(|bytes| *bytes <= most);
+    if fitting.is_none() {
+        let what = format!("a datagram of {bytes} bytes does not fit: {room}");
+        reader.report(&datagram.spot, what, format!("write at most {most}B{right}"));
+    }
+    fitting
+}
+
+fn quic(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_>) -> Option<Transport> {
+    let spot = &flow.transport.spot;
+    if file.mesh.is_some() {
+        let what = "a mesh runs in the simulator, which has no QUIC";
+        reader.report(spot, what, "write transport = \"tcp\" or \"udp\", or remove [mesh]");
+        return None;
+    }
+    let (most, room, right) = largest_datagram(file, *flow.ip, tcp);
+    if most < LEAST_QUIC {
+        let what = format!("QUIC needs datagrams of {LEAST_QUIC} bytes (RFC 9000), and {most} fit: {room}");
+        let right = format!("write transport = \"tcp\"{right}");
+        reader.report(spot, what, right);
+        return None;
+    }
+    let datagram = asked_datagram(flow, most, &room, right, reader)?;
+    if datagram < LEAST_QUIC
+        && let Some(at) = &flow.datagram
+    {
+        let what = format!("QUIC needs datagrams of {LEAST_QUIC} bytes (RFC 9000 section 14)");
+        reader.report(&at.spot, what, format!("write at least {LEAST_QUIC}B"));
+        return None;
+    }
+    Some(Transport::Quic { datagram })
 }
 
 /// Most payload of a datagram, why it is no more, and what else than a smaller one would help.
@@ -268,21 +300,32 @@ fn source(flow: &At<Flows>, transport: Transport, tcp: &TcpConfig, reader: &Read
         reader.report_between(&[&flow.source.spot, &flow.transport.spot], what, right);
         None
     };
+    let not_over_quic = |what: &str| {
+        let right = "write source = \"bulk\" or an amount such as \"100kB\", or transport = \"tcp\"";
+        reader.report_between(&[&flow.source.spot, &flow.transport.spot], what, right);
+        None
+    };
     match (flow.source.value, transport) {
-        (SourceValue::Bulk, Transport::Tcp) => Some(Source::Bulk),
+        (SourceValue::Bulk, Transport::Tcp | Transport::Quic { .. }) => Some(Source::Bulk),
         (SourceValue::Bulk, Transport::Udp { .. }) => {
             unpaced("UDP has no window: a bulk source would send without bound")
         }
-        (SourceValue::Finite(bytes), Transport::Tcp) => Some(Source::Finite(bytes)),
+        (SourceValue::Finite(bytes), Transport::Tcp | Transport::Quic { .. }) => Some(Source::Finite(bytes)),
         (SourceValue::Finite(_), Transport::Udp { .. }) => {
             unpaced("UDP has no window: an amount needs a rate at which it goes")
         }
-        (SourceValue::Paced { rate, chunk }, transport) => {
-            let one = match transport {
-                Transport::Tcp => largest_segment(*flow.ip, tcp),
-                Transport::Udp { datagram } => datagram,
-            };
-            Some(Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(u64::from(one))) })
+        (SourceValue::Paced { .. }, Transport::Quic { .. }) => {
+            not_over_quic("a flow of QUIC has no rate of its own: its congestion control finds one")
+        }
+        (SourceValue::Media | SourceValue::Web, Transport::Quic { .. }) => {
+            not_over_quic("media and the web do not run over QUIC here")
+        }
+        (SourceValue::Paced { rate, chunk }, Transport::Tcp) => {
+            let one = u64::from(largest_segment(*flow.ip, tcp));
+            Some(Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(one)) })
+        }
+        (SourceValue::Paced { rate, chunk }, Transport::Udp { datagram }) => {
+            Some(Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(u64::from(datagram))) })
         }
         (SourceValue::Media, transport) => {
             let Some(table) = &flow.media else {

@@ -192,9 +192,14 @@ pub enum Transport {
         /// Most payload of a datagram, bytes; its packet is no longer than TCP's longest.
         datagram: u32,
     },
+    /// QUIC, which the simulator does not have.
+    Quic {
+        /// Payload of a full datagram, bytes: at least 1200, and its packet is no longer than TCP's longest.
+        datagram: u32,
+    },
 }
 
-/// What the application sends. UDP carries `Paced` and `Media`, TCP all.
+/// What the application sends. UDP carries `Paced` and `Media`, QUIC `Bulk` and `Finite`, TCP all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
     /// As much as TCP takes.

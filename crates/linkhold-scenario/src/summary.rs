@@ -532,10 +532,13 @@ fn flows(group: &FlowGroup) -> String {
     let transport = match group.transport {
         Transport::Tcp => String::new(),
         Transport::Udp { datagram } => format!(" over UDP in datagrams of at most {datagram} B"),
+        Transport::Quic { datagram } => {
+            format!(" over QUIC (testbed only) in datagrams of at most {datagram} B")
+        }
     };
     let one = match (group.source, group.transport) {
         (Source::Web(_), _) => "user",
-        (_, Transport::Tcp) => "connection",
+        (_, Transport::Tcp | Transport::Quic { .. }) => "connection",
         (_, Transport::Udp { .. }) => "flow",
     };
     let how_many = match group.arrivals {

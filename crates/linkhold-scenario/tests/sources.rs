@@ -30,7 +30,7 @@ fn a_datagram_makes_a_packet_as_long_as_tcps_unless_it_is_said() {
     let udp = "transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\n";
     let datagram = |text: &str| match flow(text).transport {
         Transport::Udp { datagram } => datagram,
-        Transport::Tcp => panic!("it is UDP"),
+        other => panic!("it is UDP, and no {other:?}"),
     };
     assert_eq!(flow(BASE).transport, Transport::Tcp);
     for (more, bytes) in [
@@ -240,6 +240,67 @@ fn what_cannot_run_is_refused_with_line_key_and_what_would_be_right() {
 }
 
 #[test]
+fn quic_sends_in_bulk_or_an_amount_in_datagrams_as_long_as_udps() {
+    let quic = "transport = \"quic\"\n";
+    for (more, datagram, source) in [
+        ("", 1472, Source::Bulk),
+        ("ip = \"v6\"\nsource = \"100kB\"\n", 1452, Source::Finite(Bytes(100_000))),
+        ("datagram = \"1200B\"\nsource = \"bulk\"\n", 1200, Source::Bulk),
+        ("source = \"1MB\"\narrivals = \"2/s\"\n", 1472, Source::Finite(Bytes(1_000_000))),
+        ("[tcp]\nmss = 1200\n", 1212, Source::Bulk),
+    ] {
+        let flow = flow(&format!("{BASE}{quic}{more}"));
+        assert_eq!((flow.transport, flow.source), (Transport::Quic { datagram }, source), "{more}");
+    }
+    let summary = parse(&format!("{BASE}{quic}")).unwrap_or_else(|error| panic!("{error}")).summary();
+    assert!(
+        summary.contains(
+            "1 connection on each of 1 station, bulk over QUIC (testbed only) in datagrams of at most 1472 B"
+        ),
+        "{summary}"
+    );
+}
+
+#[test]
+fn what_quic_does_not_have_is_refused_with_line_key_and_what_would_be_right() {
+    let quic = "transport = \"quic\"\n";
+    for (more, message) in [
+        (
+            "source = { rate = \"1Mbit/s\" }",
+            "dir/s.toml:9:1: flows[0].source: a flow of QUIC has no rate of its own: its congestion control finds one; \
+             write source = \"bulk\" or an amount",
+        ),
+        (
+            "source = \"media\"\nmedia = { rate = \"1Mbit/s\" }",
+            "dir/s.toml:9:10: flows[0].source: media and the web do not run over QUIC here",
+        ),
+        ("source = \"web\"", "dir/s.toml:9:10: flows[0].source: media and the web do not run over QUIC here"),
+        ("media = { rate = \"1Mbit/s\" }", "flows[0].media: does nothing without source = \"media\""),
+        (
+            "datagram = \"1199B\"",
+            "dir/s.toml:9:12: flows[0].datagram: QUIC needs datagrams of 1200 bytes (RFC 9000 section 14); write at least \
+             1200B",
+        ),
+        (
+            "datagram = \"1473B\"",
+            "dir/s.toml:9:12: flows[0].datagram: a datagram of 1473 bytes does not fit: tcp.mss = 1460 makes packets",
+        ),
+        (
+            "[tcp]\nmss = 1000",
+            "dir/s.toml:8:13: flows[0].transport: QUIC needs datagrams of 1200 bytes (RFC 9000), and 1012 fit: tcp.mss = 1000",
+        ),
+        ("arrivals = \"2/s\"", "flows[0].arrivals: connections that arrive at random need an end"),
+    ] {
+        let error = parse(&format!("{BASE}{quic}{more}\n")).expect_err(more).to_string();
+        assert!(error.contains(message), "{more}\n  want {message}\n  got  {error}");
+        assert_eq!(error.trim().lines().count(), 1, "one problem: {error}");
+    }
+    let small = BASE.replace("phy_rate = \"24Mbit/s\"", "mac = \"802.15.4\"");
+    let error = parse(&format!("{small}{quic}[tcp]\nmss = 94\n")).expect_err("no room").to_string();
+    assert!(error.contains("flows[0].transport: QUIC needs datagrams of 1200 bytes"), "{error}");
+}
+
+#[test]
 fn the_schema_knows_the_keys() {
     let schema = json_schema().to_string();
     for part in [
@@ -249,6 +310,7 @@ fn the_schema_knows_the_keys() {
         "\"embedded_objects\"",
         "\"persistent\"",
         "\"udp\"",
+        "\"quic\"",
     ] {
         assert!(schema.contains(part), "{part}");
     }

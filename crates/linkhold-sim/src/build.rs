@@ -120,6 +120,7 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
         match transport {
             Transport::Tcp => limit.add(direction, station, ip_header, &tcp),
             Transport::Udp { datagram } => limit.add_udp(direction, station, ip_header, datagram),
+            Transport::Quic { datagram } => limit.add_quic(direction, station, ip_header, datagram),
         }
     }
     limit

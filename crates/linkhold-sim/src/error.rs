@@ -3,6 +3,26 @@
 use linkhold_mesh::MeshError;
 use linkhold_radio::AirConfigError;
 
+/// What a scenario asks for, and whoever is to run it (the simulator or the testbed) does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}{}{right}", if right.is_empty() { "" } else { "; " })]
+pub struct Unsupported {
+    /// The key that asks for it, as in `flows[0].source`.
+    pub key: String,
+    /// What is not there.
+    pub what: String,
+    /// What would be right; empty where `what` says it.
+    pub right: String,
+}
+
+impl Unsupported {
+    /// See the fields.
+    #[must_use]
+    pub fn new(key: impl Into<String>, what: impl Into<String>, right: impl Into<String>) -> Self {
+        Self { key: key.into(), what: what.into(), right: right.into() }
+    }
+}
+
 /// Why a run cannot start. A run that has started does not fail.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
@@ -20,6 +40,9 @@ pub enum SimError {
         /// What is wrong.
         reason: String,
     },
+    /// The scenario asks for something that the simulator does not have.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
     /// A flow names a station that does not exist.
     #[error("flow group {group} names station {station}, but there are {stations}")]
     NoSuchStation {

@@ -28,7 +28,8 @@
 //! - what the medium could pass if every frame followed the last at once: the share above, where a packet
 //!   costs CCA, turnaround, frame and acknowledgment.
 //!
-//! A datagram of UDP has 8 bytes of header in place of TCP's, and no ACK: share = p / W in every case.
+//! A datagram of UDP has 8 bytes of header in place of TCP's, and no ACK: share = p / W in every case. QUIC
+//! adds the headers of its packet and of its stream's frame to UDP's, and acknowledges every second packet.
 //!
 //! Flows of different kinds count by the mean of their shares. A direction can never carry more than the wire
 //! does: its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing
@@ -47,6 +48,15 @@ use linkhold_radio::{AirAccounting, AirTime, Ieee802154Config};
 use linkhold_tcp::{DelayedAck, TcpConfig};
 
 use crate::slab::{TCP_HEADER, UDP_HEADER};
+
+/// What a QUIC packet with a short header has around its frames, bytes: flags, connection ID (quinn's has 8),
+/// packet number (mostly 2) and authentication tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3).
+const QUIC_PACKET: u32 = 1 + 8 + 2 + 16;
+/// What a frame has around a stream's data, bytes: type, stream and offset (RFC 9000 section 19.8). It ends
+/// with the packet, so it needs no length.
+const QUIC_STREAM: u32 = 1 + 1 + 4;
+/// A frame that acknowledges one range of packets, bytes (RFC 9000 section 19.3).
+const QUIC_ACK: u32 = 1 + 4 + 2 + 1 + 2;
 
 /// How the two directions share the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +167,15 @@ impl GoodputLimit {
         let headers = ip_header + UDP_HEADER;
         let payload = f64::from(datagram);
         let lengths = Lengths { headers, payload, wire: f64::from(headers) + payload, acks: None };
+        self.add_lengths(direction, station, lengths);
+    }
+
+    /// Adds a kind of QUIC flow, whose full datagrams have `datagram` bytes.
+    pub fn add_quic(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: u32) {
+        let headers = ip_header + UDP_HEADER;
+        let payload = f64::from(datagram.saturating_sub(QUIC_PACKET + QUIC_STREAM));
+        let acks = Some(Acks { len: f64::from(headers + QUIC_PACKET + QUIC_ACK), per_ack: 2.0 });
+        let lengths = Lengths { headers, payload, wire: f64::from(headers + datagram), acks };
         self.add_lengths(direction, station, lengths);
     }
 
@@ -309,6 +328,19 @@ mod tests {
                 let want = 24e6 * payload / (payload + headers);
                 assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
             }
+        }
+    }
+
+    #[test]
+    fn quic_pays_for_its_packets_headers_and_an_ack_for_two_packets() {
+        let air = ten_seconds_of(240_000_000);
+        for (sharing, want) in [
+            (Sharing::Shared, 24e6 * 2.0 * 1439.0 / (2.0 * 1500.0 + 65.0)),
+            (Sharing::Separate, 24e6 * 1439.0 / 1500.0),
+        ] {
+            let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
+            limit.add_quic(Direction::Downlink, 1, 20, 1472);
+            assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
         }
     }
 

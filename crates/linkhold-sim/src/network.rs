@@ -874,6 +874,13 @@ impl Network {
         self.carrier.flows.len()
     }
 
+    /// Packets of a flow that are inside the network and go in `direction`.
+    #[must_use]
+    pub fn inside(&self, flow: FlowIndex, direction: Direction) -> u32 {
+        let packets = self.carrier.slab.iter();
+        packets.filter(|packet| (packet.flow, packet.direction) == (flow, direction)).count() as u32
+    }
+
     /// Packets inside the network.
     #[must_use]
     pub fn packets_inside(&self) -> usize {

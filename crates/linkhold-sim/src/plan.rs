@@ -302,12 +302,17 @@ impl Plan {
             (Transport::Udp { datagram }, source) => {
                 Traffic::Udp { schedule: schedule(source, datagram), datagram }
             }
-            (Transport::Tcp, Source::Bulk) => Traffic::Tcp(linkhold_tcp::Source::Bulk),
-            (Transport::Tcp, Source::Finite(bytes)) => Traffic::Tcp(linkhold_tcp::Source::Finite(bytes)),
-            (Transport::Tcp, Source::Paced { rate, chunk }) => {
+            // A plan with QUIC is never simulated (`check` refuses it): the testbed takes the limit from it.
+            (Transport::Tcp | Transport::Quic { .. }, Source::Bulk) => {
+                Traffic::Tcp(linkhold_tcp::Source::Bulk)
+            }
+            (Transport::Tcp | Transport::Quic { .. }, Source::Finite(bytes)) => {
+                Traffic::Tcp(linkhold_tcp::Source::Finite(bytes))
+            }
+            (Transport::Tcp | Transport::Quic { .. }, Source::Paced { rate, chunk }) => {
                 Traffic::Tcp(linkhold_tcp::Source::paced(rate, chunk))
             }
-            (Transport::Tcp, Source::Media(media)) => {
+            (Transport::Tcp | Transport::Quic { .. }, Source::Media(media)) => {
                 Traffic::Tcp(linkhold_tcp::Source::Scheduled(media_schedule(&media)))
             }
         };

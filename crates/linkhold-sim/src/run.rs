@@ -3,18 +3,33 @@
 use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::time::Instant;
 use linkhold_results::{MechanismRecord, RunRecord, RunSeries, RunTotals, Stack, WebRecord};
-use linkhold_scenario::{Case, PlacedMechanism};
+use linkhold_scenario::{Case, PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::build;
 use crate::cell::AIR;
 use crate::endpoints::Endpoints;
 use crate::engine::Engine;
-use crate::error::SimError;
+use crate::error::{SimError, Unsupported};
 use crate::network::Network;
 use crate::observer::{NoObserver, Observer};
 use crate::path::NodeId;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
+
+/// Refuses a scenario that no simulator can run.
+///
+/// # Errors
+/// [`Unsupported`].
+pub fn check(scenario: &ResolvedScenario) -> Result<(), Unsupported> {
+    match scenario.flows.iter().position(|group| matches!(group.transport, Transport::Quic { .. })) {
+        None => Ok(()),
+        Some(group) => Err(Unsupported::new(
+            format!("flows[{group}].transport"),
+            "the simulator has no QUIC",
+            "run this scenario with `linkhold testbed`, or write transport = \"tcp\"",
+        )),
+    }
+}
 
 /// Runs `case` with `seed` in virtual time.
 ///
@@ -59,6 +74,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     /// As [`run_case`].
     pub fn new(case: &'a Case, seed: u64, observer: &'a mut O) -> Result<Self, SimError> {
         let scenario = &case.scenario;
+        check(scenario)?;
         let plan = Plan::new(scenario, seed)?;
         let mut network = build::network(scenario, &plan, seed)?;
         let limit = build::goodput_limit(scenario, &plan);

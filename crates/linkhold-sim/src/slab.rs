@@ -215,6 +215,11 @@ impl PacketSlab {
         packet
     }
 
+    /// The packets in flight, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.slots.iter().filter_map(|slot| slot.packet.as_ref())
+    }
+
     /// Packets in flight.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -152,6 +152,20 @@ fn an_output_folder_that_cannot_be_written_is_refused() {
 }
 
 #[test]
+fn quic_is_refused_by_the_simulator_with_what_to_do() {
+    let text = SCENARIO.replace("direction = ", "transport = \"quic\"\ndirection = ");
+    let message = "s.toml:10:13: flows[0].transport: case none: the simulator has no QUIC; run this scenario with \
+                   `linkhold testbed`, or write transport = \"tcp\"";
+    refused(&text, &[], RUN, message);
+    let set = ["run", "s.toml", "--set", "flows.0.transport=quic"];
+    refused(SCENARIO, &[], &set, "flows[0].transport: case none: the simulator has no QUIC");
+    // It is valid all the same.
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), &text).expect("written");
+    linkhold(folder.path(), &["scenario", "check", "s.toml"]).assert().success();
+}
+
+#[test]
 fn a_seed_that_is_not_a_number_is_refused() {
     let text = SCENARIO.replace("duration", "seed = \"one\"\nduration");
     refused(&text, &[], RUN, "s.toml:3:8: seed: \"one\" is not a whole number");

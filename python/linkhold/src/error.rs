@@ -24,8 +24,17 @@ create_exception!(
 
 /// The exception that names all of `problems`.
 pub fn scenario_error(py: Python<'_>, problems: &Problems) -> PyErr {
-    let error = ScenarioError::new_err(problems.to_string());
-    let told = problems.problems().iter().map(|problem| describe(py, problem)).collect::<PyResult<Vec<_>>>();
+    error_of(py, problems.to_string(), problems.problems())
+}
+
+/// The exception for a scenario that is valid and asks for what the simulator does not have.
+pub fn unsupported_error(py: Python<'_>, problem: &Problem) -> PyErr {
+    error_of(py, problem.to_string(), std::slice::from_ref(problem))
+}
+
+fn error_of(py: Python<'_>, text: String, problems: &[Problem]) -> PyErr {
+    let error = ScenarioError::new_err(text);
+    let told = problems.iter().map(|problem| describe(py, problem)).collect::<PyResult<Vec<_>>>();
     match told.and_then(|told| error.value(py).setattr("problems", PyList::new(py, told)?)) {
         Ok(()) => error,
         Err(other) => other,

@@ -11,12 +11,12 @@ use std::time::Duration as WallDuration;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::{RunRecord, RunReport, RunSeries, compare};
 use linkhold_scenario::{Case, Scenario};
-use linkhold_sim::{NoObserver, Simulation};
+use linkhold_sim::{NoObserver, Simulation, Unsupported};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use crate::error::{RunError, scenario_error};
+use crate::error::{RunError, scenario_error, unsupported_error};
 use crate::results::{Run, program};
 use crate::source::Source;
 
@@ -60,6 +60,13 @@ pub fn run_points(
         .map(|set| source.load(set).map_err(|problems| scenario_error(py, &problems)))
         .collect::<PyResult<Vec<Scenario>>>()?;
     let cases: Vec<Vec<Case>> = scenarios.iter().map(Scenario::cases).collect();
+    for (scenario, case) in
+        scenarios.iter().zip(&cases).flat_map(|(s, cases)| cases.iter().map(move |case| (s, case)))
+    {
+        linkhold_sim::check(&case.scenario).map_err(|Unsupported { key, what, right }| {
+            unsupported_error(py, &scenario.problem(&case.name, &key, &what, &right))
+        })?;
+    }
     if let Some(baseline) = baseline {
         for cases in &cases {
             let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();

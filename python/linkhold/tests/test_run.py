@@ -100,6 +100,17 @@ def test_schema_describes_the_file():
     assert {"radio", "flows", "cases"} <= linkhold.schema()["properties"].keys()
 
 
+def test_quic_is_read_and_not_simulated(scenario):
+    scenario.write_text(SCENARIO.replace('start = "100ms"', 'start = "100ms"\ntransport = "quic"'))
+    assert "over QUIC (testbed only)" in linkhold.check(scenario).summary
+    with pytest.raises(linkhold.ScenarioError) as caught:
+        linkhold.run(scenario)
+    [problem] = caught.value.problems
+    line = SCENARIO.splitlines().index('start = "100ms"') + 2
+    assert (problem["file"], problem["line"], problem["key"]) == (str(scenario), line, "flows[0].transport")
+    assert "the simulator has no QUIC" in problem["what"] and "linkhold testbed" in problem["right"]
+
+
 def test_every_problem_is_told_with_file_line_and_key(scenario):
     scenario.write_text(SCENARIO.replace('limit = "50pkt"', 'limt = "50pkt"'))
     with pytest.raises(linkhold.ScenarioError) as caught:

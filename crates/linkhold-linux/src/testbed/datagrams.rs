@@ -3,8 +3,11 @@
 //! The simulator's own sender says when which datagram goes, and the simulator's receiver and player count,
 //! so that the numbers mean the same. A datagram's number stands in the last four bytes of its payload,
 //! big-endian. It has arrived when it reaches the receiving host; nobody reads it there.
+//!
+//! The datagrams of a QUIC flow ([`super::quic`]) are encrypted, so nothing can be written into them: they
+//! are numbered as they leave their host, and known again by their ends ([`Seals`]).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
@@ -24,6 +27,10 @@ pub const UDP_PORT: u16 = 20_001;
 const MAX_FOLLOWED: usize = 1 << 18;
 /// Bytes of a datagram's number.
 pub const NUMBER_LEN: usize = 4;
+/// Most datagrams of a QUIC flow that are known at once: as many as are under way have room many times.
+const MAX_SEALS: usize = 1 << 16;
+/// Bytes at the end of an encrypted datagram that tell it from others.
+const SEAL_LEN: usize = 8;
 
 /// A UDP flow to start.
 #[derive(Clone, Debug)]
@@ -62,16 +69,73 @@ impl Numbered {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let Ok(Parsed::Udp(packet)) = parse_ip_headers(bytes) else { return None };
-        let family = if packet.src.addr.is_ipv4() { Family::V4 } else { Family::V6 };
-        // The testbed's hosts send no options.
-        let payload_len = packet.ip_len.checked_sub(family.ip_header() + UDP_HEADER)?;
-        if (payload_len as usize) < NUMBER_LEN {
-            return None;
-        }
-        let number = bytes.get(..packet.ip_len as usize)?.last_chunk::<NUMBER_LEN>()?;
+        let (payload_len, number) = end_of(bytes, &packet)?;
         // The receiver counts up to the number after it.
-        let number = u32::from_be_bytes(*number);
+        let number = u32::from_be_bytes(number);
         (number < u32::MAX).then_some(Self { packet, number, payload_len })
+    }
+}
+
+/// How many bytes of payload a datagram has, and the last `N` of them.
+fn end_of<const N: usize>(bytes: &[u8], packet: &ParsedDatagram) -> Option<(u32, [u8; N])> {
+    let family = if packet.src.addr.is_ipv4() { Family::V4 } else { Family::V6 };
+    // The testbed's hosts send no options.
+    let payload_len = packet.ip_len.checked_sub(family.ip_header() + UDP_HEADER)?;
+    let end = bytes.get(..packet.ip_len as usize)?.last_chunk::<N>()?;
+    (payload_len as usize >= N).then_some((payload_len, *end))
+}
+
+/// The numbers of a QUIC flow's datagrams, by their last bytes: they are of the tag that authenticates the
+/// last packet of the datagram (RFC 9001 section 5.3), and as good as random.
+#[derive(Clone, Debug)]
+struct Seals {
+    numbers: HashMap<u64, u32>,
+    /// The seals that are known, the oldest first.
+    known: VecDeque<u64>,
+    next: u32,
+}
+
+impl Seals {
+    fn new() -> Self {
+        let (numbers, known) = (HashMap::with_capacity(MAX_SEALS), VecDeque::with_capacity(MAX_SEALS));
+        Self { numbers, known, next: 0 }
+    }
+
+    /// The number of the datagram with this seal, a new one if it leaves its host now; `None` if it never
+    /// did.
+    fn number(&mut self, seal: u64, leaves: bool) -> Option<u32> {
+        if !leaves {
+            return self.numbers.get(&seal).copied();
+        }
+        if self.known.len() == MAX_SEALS
+            && let Some(oldest) = self.known.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.known.push_back(seal);
+        self.numbers.insert(seal, number);
+        Some(number)
+    }
+}
+
+/// What a flow's datagrams carry.
+#[derive(Clone, Debug)]
+enum Content {
+    /// The stream of a UDP flow. Its sender knows where in the stream a datagram begins.
+    Stream(UdpSender),
+    /// QUIC, whose datagrams go both ways.
+    Sealed(Seals),
+}
+
+impl Content {
+    /// Where in the flow's stream the datagram begins, as far as somebody plays it.
+    fn position(&self, number: u32) -> u64 {
+        match self {
+            Self::Stream(sender) => sender.position(number),
+            Self::Sealed(_) => 0,
+        }
     }
 }
 
@@ -118,8 +182,7 @@ impl UnderWay {
 pub struct Datagrams {
     group: usize,
     direction: Direction,
-    /// Knows where in the stream a datagram begins.
-    sender: UdpSender,
+    content: Content,
     reception: Reception,
     /// One more than the highest number that has left the sender's host.
     next: u32,
@@ -127,7 +190,11 @@ pub struct Datagrams {
     /// Those that went into the base station, without the ones up to the last that came out: nothing there
     /// overtakes within a flow.
     in_base_station: VecDeque<u32>,
-    counting: bool,
+    /// The first number that is counted; `None` before counting begins.
+    counted_from: Option<u32>,
+    /// Datagrams that have arrived, and those of them that are not counted.
+    arrived: u64,
+    arrived_uncounted: u64,
     /// When the application stops, if it does and has not yet.
     stops_at: Option<Instant>,
 }
@@ -136,16 +203,58 @@ impl Datagrams {
     /// Those of `flow`, before its first.
     #[must_use]
     pub fn new(flow: &UdpFlow) -> Self {
+        let content = Content::Stream(flow.sender.clone());
+        let stops_at = flow.stop.map(instant);
+        let reception = Reception::new(flow.media.as_ref(), instant(flow.start));
+        Self { stops_at, reception, ..Self::carrying(content, flow.group, flow.direction) }
+    }
+
+    /// Those of a QUIC flow of this group whose data goes in `direction`, before its first.
+    #[must_use]
+    pub fn of_quic(group: usize, direction: Direction) -> Self {
+        Self::carrying(Content::Sealed(Seals::new()), group, direction)
+    }
+
+    fn carrying(content: Content, group: usize, direction: Direction) -> Self {
         Self {
-            group: flow.group,
-            direction: flow.direction,
-            sender: flow.sender.clone(),
-            reception: Reception::new(flow.media.as_ref(), instant(flow.start)),
+            group,
+            direction,
+            content,
+            reception: Reception::new(None, Instant::ZERO),
             next: 0,
             under_way: UnderWay::new(),
             in_base_station: VecDeque::with_capacity(MAX_FOLLOWED),
-            counting: false,
-            stops_at: flow.stop.map(instant),
+            counted_from: None,
+            arrived: 0,
+            arrived_uncounted: 0,
+            stops_at: None,
+        }
+    }
+
+    /// True of a QUIC flow.
+    #[must_use]
+    pub const fn is_quic(&self) -> bool {
+        matches!(self.content, Content::Sealed(_))
+    }
+
+    /// The datagram `packet` of this flow in the whole packet `bytes`, with its number; `None` if it is none
+    /// that the flow has. `leaves`: it comes from its host now. QUIC's datagrams against the data are not
+    /// counted, and all have number 0.
+    pub fn numbered(
+        &mut self,
+        packet: ParsedDatagram,
+        bytes: &[u8],
+        direction: Direction,
+        leaves: bool,
+    ) -> Option<Numbered> {
+        let with_data = direction == self.direction;
+        match &mut self.content {
+            Content::Stream(_) => Numbered::of(bytes).filter(|_| with_data),
+            Content::Sealed(seals) => {
+                let (payload_len, seal) = end_of::<SEAL_LEN>(bytes, &packet)?;
+                let number = if with_data { seals.number(u64::from_be_bytes(seal), leaves)? } else { 0 };
+                Some(Numbered { packet, number, payload_len })
+            }
         }
     }
 
@@ -186,15 +295,17 @@ impl Datagrams {
     pub fn arrived(&mut self, now: Instant, datagram: &Numbered) -> Option<(Instant, u64)> {
         let Numbered { number, payload_len, .. } = *datagram;
         let sent = self.under_way.arrived(number)?;
-        let position = self.sender.position(number);
+        self.arrived += 1;
+        self.arrived_uncounted += u64::from(self.counted_from.is_none_or(|from| number < from));
+        let position = self.content.position(number);
         Some((sent, self.reception.arrived(now, number, payload_len, position, now.since(sent))))
     }
 
     /// Takes note of the time: what counts begins, and the application stops, each at its own time.
     pub fn pass(&mut self, now: Instant, warm_up: Instant) {
         self.stop_by(now.min(warm_up));
-        if !self.counting && now >= warm_up {
-            self.counting = true;
+        if self.counted_from.is_none() && now >= warm_up {
+            self.counted_from = Some(self.next);
             self.reception.count_from(warm_up, self.next);
         }
         self.stop_by(now);
@@ -202,7 +313,7 @@ impl Datagrams {
 
     fn stop_by(&mut self, now: Instant) {
         if let Some(at) = self.stops_at.take_if(|at| *at <= now) {
-            self.reception.content_ends(at, self.sender.position(self.next));
+            self.reception.content_ends(at, self.content.position(self.next));
         }
     }
 
@@ -211,8 +322,21 @@ impl Datagrams {
     /// dropped some: its kernel does not tell.
     #[must_use]
     pub fn record(&self, inside: u32) -> UdpRecord {
-        let held = u32::try_from(self.in_base_station.len()).unwrap_or(u32::MAX);
-        self.reception.record(self.next, inside.saturating_add(held))
+        self.reception.record(self.next, inside.saturating_add(self.held()))
+    }
+
+    /// How many datagrams never arrived, of those sent before counting began and of all: with `inside` on
+    /// their way as in [`record`](Self::record), which are not among them.
+    #[must_use]
+    pub fn never_arrived(&self, inside: u32) -> [u64; 2] {
+        let uncounted = u64::from(self.counted_from.unwrap_or(self.next));
+        let under_way = u64::from(inside) + u64::from(self.held());
+        let all = u64::from(self.next).saturating_sub(self.arrived + under_way);
+        [uncounted.saturating_sub(self.arrived_uncounted).min(all), all]
+    }
+
+    fn held(&self) -> u32 {
+        u32::try_from(self.in_base_station.len()).unwrap_or(u32::MAX)
     }
 
     /// How the media played until `until`.
@@ -343,6 +467,59 @@ mod tests {
         // It ends when the stream has stopped, and 90 ms of it are still to be played.
         let rest = played(instant(StdDuration::from_micros(1_020_000)));
         assert!((10_000..13_000).contains(&rest.played_bytes), "{rest:?}");
+    }
+
+    #[test]
+    fn a_quic_datagram_is_known_by_its_end_and_numbered_as_it_leaves_its_host() {
+        let mut datagrams = Datagrams::of_quic(0, Direction::Downlink);
+        datagrams.pass(Instant::ZERO, Instant::ZERO);
+        let sealed = |seal: u32, payload_len| {
+            let bytes = bytes(payload_len, seal);
+            let Ok(Parsed::Udp(packet)) = parse_ip_headers(&bytes) else { panic!("it is UDP") };
+            (packet, bytes)
+        };
+        let mut find = |seal, direction, leaves| {
+            let (packet, bytes) = sealed(seal, 1200);
+            datagrams.numbered(packet, &bytes, direction, leaves).map(|found| found.number)
+        };
+        let (down, up) = (Direction::Downlink, Direction::Uplink);
+        assert_eq!(find(70, down, false), None, "nobody has sent it");
+        assert_eq!((find(70, down, true), find(50, down, true)), (Some(0), Some(1)));
+        assert_eq!((find(50, down, false), find(70, down, false)), (Some(1), Some(0)));
+        // The other way it is let through, and not counted.
+        assert_eq!(
+            (find(90, up, true), find(90, up, false), find(90, down, false)),
+            (Some(0), Some(0), None)
+        );
+        let (packet, short) = sealed(1, 7);
+        assert_eq!(datagrams.numbered(packet, &short, down, true), None, "too short for a seal");
+    }
+
+    #[test]
+    fn as_many_quic_datagrams_are_known_as_there_is_room_for() {
+        let mut seals = Seals::new();
+        for seal in 0..MAX_SEALS as u64 + 2 {
+            seals.number(seal, true);
+        }
+        assert_eq!((seals.number(1, false), seals.number(2, false)), (None, Some(2)));
+        assert_eq!((seals.numbers.len(), seals.known.len()), (MAX_SEALS, MAX_SEALS));
+    }
+
+    #[test]
+    fn what_never_arrived_is_told_apart_by_the_warm_ups_end() {
+        let mut datagrams = Datagrams::new(&flow(None));
+        let warm_up = Instant::from_millis(100);
+        for number in 0..10 {
+            let at = if number < 6 { Instant::ZERO } else { warm_up };
+            datagrams.pass(at, warm_up);
+            datagrams.sent(at, &numbered(number));
+        }
+        // The first is lost; the second comes late; the eighth is lost; the last is on its way.
+        for number in [2, 3, 4, 5, 6, 1, 8] {
+            assert!(datagrams.arrived(warm_up, &numbered(number)).is_some());
+        }
+        assert_eq!(datagrams.never_arrived(1), [1, 2]);
+        assert_eq!((datagrams.record(1).sent, datagrams.record(1).lost), (4, 1));
     }
 
     proptest::proptest! {

@@ -1,5 +1,7 @@
 //! Why a run of the testbed has no result.
 
+pub use linkhold_sim::Unsupported;
+
 use super::host_load::HostLoad;
 use crate::command::CommandError;
 use crate::netns::NetNsError;
@@ -84,26 +86,6 @@ impl RunError {
     }
 }
 
-/// What a scenario asks for and the testbed does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {what}{}{right}", if right.is_empty() { "" } else { "; " })]
-pub struct Unsupported {
-    /// The key that asks for it, as in `flows[0].source`.
-    pub key: String,
-    /// What the testbed does not have.
-    pub what: String,
-    /// What would be right; empty where `what` says it.
-    pub right: String,
-}
-
-impl Unsupported {
-    /// See the fields.
-    #[must_use]
-    pub fn new(key: impl Into<String>, what: impl Into<String>, right: impl Into<String>) -> Self {
-        Self { key: key.into(), what: what.into(), right: right.into() }
-    }
-}
-
 /// Why traffic could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
@@ -116,9 +98,17 @@ pub enum TrafficError {
     /// The server of sized flows.
     #[error("server of sized flows: {0}")]
     Server(std::io::Error),
-    /// A UDP flow's sockets or thread.
+    /// Sockets or threads of a flow over UDP.
     #[error("a UDP flow: {0}")]
     Datagrams(std::io::Error),
+    /// A QUIC flow.
+    #[error("a QUIC flow of station {station}: {what}")]
+    Quic {
+        /// The station.
+        station: u32,
+        /// What went wrong.
+        what: String,
+    },
     /// A client ended before its time.
     #[error("iperf3 on station {station} ended early ({status}): {message}")]
     Ended {

@@ -5,7 +5,10 @@
 //! the numbers mean the same: sent is when the packet leaves the sending host, received when it reaches the
 //! receiving one, delivered what has arrived there in order. Delay counts from a segment's latest
 //! transmission. Nothing counts before the warm-up is over. Of a UDP flow all bytes that arrive are
-//! delivered.
+//! delivered. Of a QUIC flow its application tells what it read (`reads`); its datagrams are counted as
+//! UDP's.
+
+mod reads;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +17,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 use linkhold_results::DelayHistogram;
 use linkhold_sim::silence_tracker::SilenceTracker;
-use linkhold_wire::ParsedPacket;
+use linkhold_wire::{Parsed, ParsedPacket, parse_ip_headers};
 
 use super::datagrams::{Datagrams, Numbered};
 use super::seen::{HELD_LONGER_THAN, Seen, What};
@@ -144,7 +147,7 @@ pub struct Flow {
     syn: Option<Seq>,
     /// Data to the station, data from the station.
     tracks: [Track; 2],
-    /// Of a UDP flow.
+    /// Of a UDP or a QUIC flow.
     datagrams: Option<Box<Datagrams>>,
 }
 
@@ -155,7 +158,7 @@ impl Flow {
         &self.tracks[index(direction)]
     }
 
-    /// What is known of the datagrams of a UDP flow; `None` of TCP.
+    /// What is known of the datagrams of a UDP or a QUIC flow; `None` of TCP.
     #[must_use]
     pub fn datagrams(&self) -> Option<&Datagrams> {
         self.datagrams.as_deref()
@@ -191,7 +194,7 @@ struct Passed {
 pub struct FlowLog {
     flows: Vec<Flow>,
     by_key: HashMap<FlowKey, usize>,
-    /// UDP flows of which no datagram has been seen yet.
+    /// UDP and QUIC flows of which no datagram has been seen yet.
     expected: HashMap<FlowKey, Datagrams>,
     /// By (flow, direction, sequence number after it): the segment's latest transmission.
     sent: HashMap<(usize, usize, u32), Passed>,
@@ -306,16 +309,21 @@ impl FlowLog {
         self.see(now, number, direction, What::Sent { seq, len, again });
     }
 
-    /// A UDP flow is to come.
+    /// A UDP or a QUIC flow is to come.
     pub fn expect(&mut self, key: FlowKey, datagrams: Datagrams) {
         self.expected.insert(key, datagrams);
     }
 
-    /// True if datagrams of the run go in `direction` between the ends `key`.
-    #[must_use]
-    pub fn is_datagram_flow(&self, key: &FlowKey, direction: Direction) -> bool {
-        let known = self.by_key.get(key).and_then(|&number| self.flows.get(number)?.datagrams());
-        known.or(self.expected.get(key)).is_some_and(|datagrams| datagrams.direction() == direction)
+    /// The datagram in a whole packet that goes in `direction`; `None` if it is none of the run's flows.
+    /// `leaves`: it comes from its host now.
+    pub fn numbered(&mut self, bytes: &[u8], direction: Direction, leaves: bool) -> Option<Numbered> {
+        let Ok(Parsed::Udp(packet)) = parse_ip_headers(bytes) else { return None };
+        let key = packet.flow(direction);
+        let datagrams = match self.by_key.get(&key) {
+            Some(&number) => self.flows.get_mut(number)?.datagrams.as_deref_mut()?,
+            None => self.expected.get_mut(&key)?,
+        };
+        datagrams.numbered(packet, bytes, direction, leaves)
     }
 
     /// Opens the flow of a datagram if it is expected.
@@ -387,11 +395,14 @@ impl FlowLog {
         let Some((datagrams, track, station)) = self.of_datagram(datagram, direction) else { return };
         datagrams.pass(now, warm_up);
         let Some((sent, bytes)) = datagrams.arrived(now, datagram) else { return };
-        track.stream.delivered = bytes;
+        let is_quic = datagrams.is_quic();
         if counting {
             track.record_delay(now, sent, station, silences);
         }
-        track.move_on(now, counting, station, silences);
+        if !is_quic {
+            track.stream.delivered = bytes;
+            track.move_on(now, counting, station, silences);
+        }
     }
 
     /// Takes note of the run's end.

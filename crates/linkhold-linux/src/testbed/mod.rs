@@ -1,4 +1,4 @@
-//! The testbed: a scenario in real time against the kernel's own TCP and UDP.
+//! The testbed: a scenario in real time against the kernel's own TCP and UDP, and QUIC over that.
 
 pub mod capture;
 pub mod cells;
@@ -14,7 +14,9 @@ pub mod kernel;
 pub mod link;
 pub mod outcome;
 pub mod packets;
+pub mod pattern;
 pub mod ports;
+pub mod quic;
 mod records;
 mod repairs;
 pub mod run;

@@ -1,9 +1,11 @@
 //! Turns what a run left behind into its record: the contract's object, and what only a kernel can tell.
 
+mod quic;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration as StdDuration;
 
-use linkhold_core::packet::{Direction, StationId};
+use linkhold_core::packet::{Direction, FlowKey, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
 use linkhold_results::{
@@ -19,13 +21,14 @@ use super::ether::EtherReport;
 use super::flowlog::Flow;
 use super::host_load::HostLoad;
 use super::kernel::Counters;
+use super::quic::QuicEnd;
 use super::records::mechanism_records;
 use super::repairs::{Sender, tell_of_datagrams, timeouts_over_time};
 use super::seats::{HostStatus, Statuses};
 use super::silence_story::{SilenceStory, merged, stories};
 use super::silence_summary::SilenceSummary;
 use super::topology::HostAt;
-use super::traffic::Completion;
+use super::traffic::{Completion, Finished};
 use super::watched::{Watched, WindowSample};
 use super::workload::{SIZED_PORT, Workload};
 use crate::agent::status::Status;
@@ -200,6 +203,8 @@ struct DataFlow<'a> {
     direction: Direction,
     /// Bytes of a flow that ends.
     total: Option<u64>,
+    /// What the ends of a QUIC flow told.
+    quic: Option<&'a QuicEnd>,
 }
 
 impl DataFlow<'_> {
@@ -217,7 +222,7 @@ pub(super) fn outcome(
     found: Found,
 ) -> Result<Outcome, RunError> {
     let scenario = &case.scenario;
-    let Found { report, watched, daemons, wall, host } = found;
+    let Found { mut report, watched, daemons, wall, host } = found;
     for (what, lateness) in
         [("edges of silences", &report.edge_lateness), ("frames and packets", &report.event_lateness)]
     {
@@ -227,7 +232,12 @@ pub(super) fn outcome(
             return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms, host });
         }
     }
-    let data = data_flows(report.log.flows(), workload, &watched.completions);
+    for end in &watched.traffic.quic {
+        report.log.tell_reads(&end.key, end.flow.direction, &end.reads, &report.silences);
+    }
+    let completions: Vec<Completion> =
+        watched.traffic.completions.iter().copied().chain(quic::completions(&watched.traffic.quic)).collect();
+    let data = data_flows(report.log.flows(), workload, &watched.traffic);
     let mut flows = Vec::with_capacity(data.len());
     let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
@@ -235,7 +245,8 @@ pub(super) fn outcome(
     for (id, one) in data.iter().enumerate() {
         let mut record = flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until);
         if one.flow.datagrams().is_some() {
-            add_datagrams(&mut record, one.flow, report.until, &report.network);
+            let warm_up = Instant::ZERO + scenario.warm_up;
+            add_datagrams(&mut record, one, (warm_up, report.until), &report.network);
         } else {
             let alone = counted.get(&one.sender()).copied();
             add_repairs(&mut record, one, looks.of(one), alone, scenario.warm_up, report.until);
@@ -279,8 +290,7 @@ pub(super) fn outcome(
         resumes: resumes.count(),
         resume_p50_s: some(resumes.quantile_s(0.5)),
         resume_p99_s: some(resumes.quantile_s(0.99)),
-        completions: (!workload.sized.is_empty())
-            .then(|| Completions::of(&watched.completions, watched.corrupt)),
+        completions: workload.has_sized().then(|| Completions::of(&completions, watched.traffic.corrupt)),
         windows: first.map(|one| silence_windows(&report, looks.of(one))).unwrap_or_default(),
         silence_summary: (!silences.is_empty()).then(|| SilenceSummary::new(&silences)),
         silences,
@@ -296,20 +306,23 @@ pub(super) fn outcome(
 
 /// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are
 /// the first to each of its servers.
-fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Completion]) -> Vec<DataFlow<'a>> {
+fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, traffic: &'a Finished) -> Vec<DataFlow<'a>> {
+    let ends: HashMap<FlowKey, &QuicEnd> = traffic.quic.iter().map(|end| (end.key, end)).collect();
     let mut has_control = vec![false; workload.iperf.len()];
     let sized: HashMap<(u32, u16), usize> =
-        completions.iter().map(|one| ((one.station, one.port), one.group)).collect();
+        traffic.completions.iter().map(|one| ((one.station, one.port), one.group)).collect();
     let mut found: Vec<(usize, u16, DataFlow<'a>)> = Vec::new();
     for flow in flows {
         let port = flow.key.correspondent.port;
         if let Some(datagrams) = flow.datagrams() {
-            let one = DataFlow { flow, direction: datagrams.direction(), total: None };
+            let quic = ends.get(&flow.key).copied();
+            let total = quic.and_then(|end| end.flow.bytes);
+            let one = DataFlow { flow, direction: datagrams.direction(), total, quic };
             // Their ports are in the scenario's order; which of them sends first is chance.
             found.push((datagrams.group(), port, one));
         } else if let Some((index, client)) = workload.client_of(port) {
             if std::mem::replace(&mut has_control[index], true) {
-                let one = DataFlow { flow, direction: client.direction, total: None };
+                let one = DataFlow { flow, direction: client.direction, total: None, quic: None };
                 found.push((client.group, 0, one));
             }
         } else if port == SIZED_PORT {
@@ -319,7 +332,7 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Complet
             }) else {
                 continue;
             };
-            let one = DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) };
+            let one = DataFlow { flow, direction: spec.direction, total: Some(spec.bytes), quic: None };
             found.push((spec.group, 0, one));
         }
     }
@@ -376,14 +389,25 @@ fn counted_of_one_flow<'a>(data: &[DataFlow<'_>], watched: &'a Watched) -> BTree
     alone.map(|(host, counters)| (*host, counters)).collect()
 }
 
-/// What only a flow of UDP has.
-fn add_datagrams(record: &mut FlowRecord, flow: &Flow, until: Instant, network: &Network) {
-    let Some(datagrams) = flow.datagrams() else { return };
-    let inside = network.flow_of(&flow.key).map_or(0, |index| network.flow(index).in_flight());
+/// What only a flow over UDP has.
+fn add_datagrams(
+    record: &mut FlowRecord,
+    one: &DataFlow<'_>,
+    (warm_up, until): (Instant, Instant),
+    network: &Network,
+) {
+    let Some(datagrams) = one.flow.datagrams() else { return };
+    let index = network.flow_of(&one.flow.key);
+    let inside = index.map_or(0, |index| network.inside(index, one.direction));
     tell_of_datagrams(record);
-    record.transport = FlowTransport::Udp;
     record.udp = Some(datagrams.record(inside));
-    record.media = datagrams.media(until);
+    if datagrams.is_quic() {
+        record.transport = FlowTransport::Quic;
+        record.quic = one.quic.map(|end| quic::record(end, datagrams.never_arrived(inside), warm_up));
+    } else {
+        record.transport = FlowTransport::Udp;
+        record.media = datagrams.media(until);
+    }
 }
 
 fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> Result<LinkRecord, RunError> {
@@ -525,6 +549,9 @@ fn series(
             None => timeouts_over_time(all, interval_s, points.len()),
             Some(_) => vec![0; points.len()],
         };
+        if let Some(end) = one.quic {
+            quic::look_over_time(end, &mut series);
+        }
         if flows.len() < MAX_SERIES {
             flows.push(series);
         }

@@ -146,11 +146,11 @@ impl Ports {
 
     /// Lets a packet that came from `port` into the network.
     pub fn accept(&mut self, port: Port, bytes: &[u8], network: &mut Network) {
-        // Only TCP and the run's own UDP flows cross: neighbour discovery and the like have no business on a
-        // point-to-point radio.
+        // Only TCP and the run's own flows over UDP cross: neighbour discovery and the like have no business
+        // on a point-to-point radio.
         let id = match parse_ip_tcp(bytes) {
             Ok(parsed) => self.accept_segment(port, bytes, &parsed, network),
-            Err(_) => match Numbered::of(bytes) {
+            Err(_) => match self.log.numbered(bytes, port.direction(), port.side().is_some()) {
                 Some(datagram) => self.accept_datagram(port, bytes, &datagram, network),
                 None => return,
             },
@@ -191,9 +191,6 @@ impl Ports {
     ) -> Option<PacketId> {
         let (now, direction) = (self.now(), port.direction());
         let key = datagram.packet.flow(direction);
-        if !self.log.is_datagram_flow(&key, direction) {
-            return None;
-        }
         if let Some(side) = port.side() {
             self.log.on_datagram_sent(now, datagram, direction, network.radio(AIR).silences());
             self.capture(now, side, bytes);
@@ -273,7 +270,7 @@ impl Hosts for Ports {
                     }
                 }
             }
-            PacketKind::Datagram => match (Numbered::of(bytes), side) {
+            PacketKind::Datagram => match (self.log.numbered(bytes, packet.direction, false), side) {
                 (Some(datagram), Some(_)) => {
                     self.log.on_datagram_received(now, &datagram, packet.direction, silences);
                 }

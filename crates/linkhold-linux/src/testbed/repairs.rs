@@ -70,7 +70,8 @@ pub(super) fn timeouts_over_time(looks: &[&WindowSample], interval_s: f64, count
     (0..count).map(at_end).collect()
 }
 
-/// Sets that a flow of UDP repairs nothing.
+/// Sets that a flow of UDP repairs nothing, and that QUIC has no retransmission timeout (its probe timeouts
+/// are counted apart).
 pub(super) fn tell_of_datagrams(record: &mut FlowRecord) {
     record.rto_events = Some(0);
     record.spurious_rtos = Some(0);

@@ -11,7 +11,7 @@ use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Instant;
-use linkhold_scenario::{Case, Profile, ResolvedScenario};
+use linkhold_scenario::{Case, FlowGroup, Profile, ResolvedScenario, Transport};
 
 use super::capture::PcapCapture;
 use super::datagrams::Datagrams;
@@ -23,6 +23,7 @@ use super::kernel::{self, Counters, Sockets};
 use super::link::DaemonLink;
 use super::outcome::{self, Outcome};
 use super::ports::Capture;
+use super::quic::{CONGESTION_CONTROLS, has_congestion};
 use super::seats::{Seats, missing_for};
 use super::topology::{HostAt, MAX_STATIONS, Topology};
 use super::traffic::Traffic;
@@ -79,6 +80,14 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
 /// # Errors
 /// [`RunError::Unsupported`].
 pub fn check_congestion(scenario: &ResolvedScenario, name: &str) -> Result<(), RunError> {
+    let over_quic = |group: &FlowGroup| matches!(group.transport, Transport::Quic { .. });
+    if let Some(group) = scenario.flows.iter().position(over_quic)
+        && !has_congestion(name)
+    {
+        let what = format!("quinn has no congestion control {name:?} for QUIC");
+        let right = format!("use one of {}", CONGESTION_CONTROLS.join(", "));
+        return Err(Unsupported::new(format!("flows[{group}].transport"), what, right).into());
+    }
     Seats::of(scenario)?.congestion(scenario, name).map(|_| ())
 }
 
@@ -114,12 +123,15 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let warm_up = Instant::ZERO + scenario.warm_up;
     let (network, wire) = linkhold_sim::build::open_network(scenario, seed)?;
     let Topology { ch, wan, bs, stations, tuns } = topology;
-    let traffic = Traffic::prepare(&ch, &stations, &workload)?;
+    let traffic = Traffic::prepare(&ch, &stations, &workload, scenario)?;
     let hosts = Hosts { ch: &ch, stations: &stations };
     let senders = hosts.senders(&workload)?;
     let mut log = FlowLog::new(warm_up, scenario.output.series_interval);
     for (key, flow) in workload.udp_keys() {
         log.expect(key, Datagrams::new(flow));
+    }
+    for (key, flow) in workload.quic_keys() {
+        log.expect(key, Datagrams::of_quic(flow.group, flow.direction));
     }
     let began = std::time::Instant::now();
     let parts = EtherParts {
@@ -308,8 +320,8 @@ impl<'n> Hosts<'n> {
             let base = sender.at_warm_up.as_ref().unwrap_or(&after);
             counted.push((sender.at, kernel::difference(base, &after)));
         }
-        let (completions, corrupt) = traffic.finish();
-        Ok(Watched { kernel: total, counted, completions, corrupt, windows, stalled: stalls.total() })
+        let traffic = traffic.finish();
+        Ok(Watched { kernel: total, counted, traffic, windows, stalled: stalls.total() })
     }
 }
 

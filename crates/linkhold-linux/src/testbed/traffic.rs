@@ -1,7 +1,7 @@
 //! The testbed's traffic: iperf3 for bulk and paced flows; our own small server for flows of a given size,
 //! where every transfer is checked byte by byte; for each UDP flow a thread that sends by the simulator's
 //! schedule, and at the other end a socket that nobody reads, so that no host answers that the port is
-//! closed.
+//! closed; for each end of a QUIC flow a thread ([`super::quic`]).
 //!
 //! Stations are the clients: a downlink flow is iperf3's reverse mode, as a download is.
 
@@ -15,23 +15,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkhold_core::packet::Direction;
+use linkhold_scenario::ResolvedScenario;
 use linkhold_sim::udp::UdpSender;
 
 use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UdpFlow};
 use super::error::TrafficError;
+use super::pattern::{is_pattern, pattern};
+use super::quic::{Common, QuicEnd, QuicTraffic};
 use super::topology::ch_address;
 use super::tun::MTU;
 use super::workload::{IPERF_PORT, Iperf, SIZED_PORT, SizedFlows, Workload};
 use crate::command::CommandError;
 use crate::netns::NetNs;
-use crate::punctual::{be_nice, finest_timers};
+use crate::punctual::{HOSTS_NICE as NICE, be_nice, finest_timers};
 
 /// Largest sized flow, bytes.
 const MAX_SIZE: u64 = 1 << 40;
-/// Nice value of iperf3. It is below zero because separate hosts would not wait for this machine's other
-/// work.
-const NICE: i32 = -10;
 /// Longest wait for a peer that sends nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting transfer looks whether the run is over.
@@ -52,6 +52,17 @@ pub struct Completion {
     pub start_s: f64,
     /// From `connect` to the last byte, s; `None` if it did not end in time or its bytes were wrong.
     pub took_s: Option<f64>,
+}
+
+/// What is left of the traffic of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// Sized flows that began, by start.
+    pub completions: Vec<Completion>,
+    /// How many delivered wrong bytes.
+    pub corrupt: u64,
+    /// QUIC flows, in the order of the workload.
+    pub quic: Vec<QuicEnd>,
 }
 
 /// An iperf3 client: a shell that waits for a line, and then becomes iperf3.
@@ -76,6 +87,8 @@ pub struct Traffic {
     senders: Vec<nix::unistd::Pid>,
     /// Where datagrams go.
     sinks: Vec<UdpSocket>,
+    /// QUIC flows.
+    quic: QuicTraffic,
     /// Why datagrams could not be sent.
     send_error: Arc<Mutex<Option<std::io::Error>>>,
     stop: Arc<AtomicBool>,
@@ -90,7 +103,13 @@ impl Traffic {
     ///
     /// # Errors
     /// [`TrafficError`] if a program cannot start or a socket cannot be had.
-    pub fn prepare(ch: &NetNs, stations: &[NetNs], workload: &Workload) -> Result<Self, TrafficError> {
+    pub fn prepare(
+        ch: &NetNs,
+        stations: &[NetNs],
+        workload: &Workload,
+        scenario: &ResolvedScenario,
+    ) -> Result<Self, TrafficError> {
+        let common = Common::of(scenario, &workload.asked);
         let mut traffic = Self {
             servers: Vec::new(),
             clients: Vec::new(),
@@ -99,6 +118,7 @@ impl Traffic {
             datagrams: Vec::new(),
             senders: Vec::new(),
             sinks: Vec::new(),
+            quic: QuicTraffic::prepare(ch, stations, workload.quic_keys(), &common)?,
             send_error: Arc::default(),
             stop: Arc::new(AtomicBool::new(false)),
             completions: Arc::default(),
@@ -158,6 +178,7 @@ impl Traffic {
         for datagrams in std::mem::take(&mut self.datagrams) {
             self.start_datagrams(datagrams)?;
         }
+        self.senders.extend(self.quic.start(began, &self.stop)?);
         self.open_gates();
         for flows in &workload.sized {
             self.start_sized(stations, flows.clone(), workload.congestion.of(flows.direction))?;
@@ -223,11 +244,13 @@ impl Traffic {
     /// Fails if a client has ended before its time, or datagrams cannot be sent.
     ///
     /// # Errors
-    /// [`TrafficError::Ended`] with what iperf3 said, [`TrafficError::Datagrams`] with what the system said.
+    /// [`TrafficError::Ended`] with what iperf3 said, [`TrafficError::Datagrams`] with what the system said,
+    /// [`TrafficError::Quic`] if a connection was lost or brought wrong bytes.
     pub fn check(&mut self) -> Result<(), TrafficError> {
         if let Some(error) = self.send_error.lock().ok().and_then(|mut failed| failed.take()) {
             return Err(TrafficError::Datagrams(error));
         }
+        self.quic.check()?;
         let now = self.began.elapsed();
         for client in self.clients.iter_mut().filter(|client| now < client.until) {
             if let Ok(Some(status)) = client.child.try_wait() {
@@ -338,12 +361,14 @@ impl Traffic {
         Ok(())
     }
 
-    /// Ends everything; answers the sized flows that began, by start, and how many delivered wrong bytes.
-    pub fn finish(mut self) -> (Vec<Completion>, u64) {
+    /// Ends everything; answers what is left of it.
+    pub fn finish(mut self) -> Finished {
+        self.stop.store(true, Ordering::Relaxed);
+        let quic = self.quic.finish();
         self.end();
         let mut list = self.completions.lock().map(|list| list.clone()).unwrap_or_default();
         list.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
-        (list, self.corrupt.load(Ordering::Relaxed))
+        Finished { completions: list, corrupt: self.corrupt.load(Ordering::Relaxed), quic }
     }
 
     fn end(&mut self) {
@@ -356,6 +381,7 @@ impl Traffic {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.quic.finish();
     }
 }
 
@@ -422,11 +448,6 @@ impl DatagramSender {
         }
         Ok(())
     }
-}
-
-/// Byte `index` of every sized flow: a pattern with a period that no segment size divides.
-const fn pattern(index: u64) -> u8 {
-    (index % 251) as u8
 }
 
 /// What a client asks for: one byte for the direction, eight of length, big-endian.
@@ -518,7 +539,7 @@ fn receive_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Res
         let room = usize::try_from(bytes - got).unwrap_or(usize::MAX).min(buffer.len());
         let part = &mut buffer[..room];
         let len = read_some(stream, part, stop)?;
-        if !part[..len].iter().zip(got..).all(|(&byte, index)| byte == pattern(index)) {
+        if !is_pattern(&part[..len], got) {
             return Err(Fault::Corrupt);
         }
         got += len as u64;

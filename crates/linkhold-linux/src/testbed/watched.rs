@@ -7,7 +7,7 @@ use linkhold_core::packet::Direction;
 
 use super::kernel::{Counters, Socket};
 use super::topology::{HostAt, station_of};
-use super::traffic::Completion;
+use super::traffic::Finished;
 
 /// How often the senders' windows are looked at.
 pub const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -66,10 +66,8 @@ pub struct Watched {
     pub kernel: Counters,
     /// The same from the end of the warm-up on, by the host that sends.
     pub counted: Vec<(HostAt, Counters)>,
-    /// Sized flows.
-    pub completions: Vec<Completion>,
-    /// Sized flows whose bytes were wrong.
-    pub corrupt: u64,
+    /// What is left of the traffic.
+    pub traffic: Finished,
     /// Senders' windows over time.
     pub windows: Vec<WindowSample>,
     /// How long the hosts' programs stood still for want of a processor.

@@ -11,6 +11,7 @@ use linkhold_sim::slab::UDP_HEADER;
 use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UDP_PORT, UdpFlow};
 use super::error::{RunError, Unsupported};
+use super::quic::{QUIC_PORT, QuicFlow};
 use super::topology::{Family, ch_address, station_address};
 use super::tun::MTU;
 
@@ -22,6 +23,8 @@ pub const SIZED_PORT: u16 = 7001;
 const MAX_CLIENTS: usize = 1000;
 /// Most UDP flows: each has a port and a thread of its own.
 const MAX_UDP_FLOWS: usize = 256;
+/// Most QUIC flows: each has a port and two threads of its own.
+const MAX_QUIC_FLOWS: usize = 64;
 
 /// One iperf3 client.
 #[derive(Clone, Debug)]
@@ -90,14 +93,18 @@ impl From<&str> for Congestion {
 /// What to start.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// Congestion control of the senders.
+    /// Congestion control of the senders of TCP.
     pub congestion: Congestion,
+    /// The one that is asked for, which QUIC uses whatever TCP's senders have around theirs.
+    pub asked: String,
     /// iperf3 clients.
     pub iperf: Vec<Iperf>,
     /// Flows of a given size.
     pub sized: Vec<SizedFlows>,
     /// UDP flows; their ports count up from [`UDP_PORT`].
     pub udp: Vec<UdpFlow>,
+    /// QUIC flows; their ports count up from [`QUIC_PORT`].
+    pub quic: Vec<QuicFlow>,
 }
 
 impl Workload {
@@ -106,12 +113,17 @@ impl Workload {
     /// # Errors
     /// [`RunError::Unsupported`] for what the testbed cannot start.
     pub fn new(scenario: &ResolvedScenario, seed: u64, congestion: &str) -> Result<Self, RunError> {
-        let mut this = Self { congestion: congestion.into(), ..Self::default() };
+        let mut this =
+            Self { congestion: congestion.into(), asked: congestion.to_owned(), ..Self::default() };
         for (number, group) in scenario.flows.iter().enumerate() {
             match group.transport {
                 Transport::Tcp => {}
                 Transport::Udp { datagram } => {
                     this.add_udp(group, number, datagram)?;
+                    continue;
+                }
+                Transport::Quic { datagram } => {
+                    this.add_quic(scenario, group, number, datagram, seed)?;
                     continue;
                 }
             }
@@ -158,6 +170,10 @@ impl Workload {
             let what = format!("the scenario asks for {} UDP flows", this.udp.len());
             return Err(Unsupported::new("flows", what, format!("use at most {MAX_UDP_FLOWS}")).into());
         }
+        if this.quic.len() > MAX_QUIC_FLOWS {
+            let what = format!("the scenario asks for {} QUIC flows", this.quic.len());
+            return Err(Unsupported::new("flows", what, format!("use at most {MAX_QUIC_FLOWS}")).into());
+        }
         Ok(this)
     }
 
@@ -167,12 +183,7 @@ impl Workload {
             Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Web(_) => None,
         };
         let (direction, family) = (group.direction, family(group.ip));
-        let most = u32::from(MTU) - family.ip_header() - UDP_HEADER;
-        if datagram > most {
-            let what = format!("{datagram} bytes do not fit into the testbed's packets of {MTU}");
-            let right = format!("write at most {most}B, or simulate it with `linkhold run`");
-            return Err(Unsupported::new(key(number, "datagram"), what, right).into());
-        }
+        fits(number, datagram, family, ", or simulate it with `linkhold run`")?;
         for (station, start) in staggered(group) {
             let sender = udp_sender(group.source, datagram, instant(start));
             let least = sender.least_payload();
@@ -193,13 +204,57 @@ impl Workload {
         Ok(())
     }
 
+    fn add_quic(
+        &mut self,
+        scenario: &ResolvedScenario,
+        group: &FlowGroup,
+        number: usize,
+        datagram: u32,
+        seed: u64,
+    ) -> Result<(), RunError> {
+        let (direction, family) = (group.direction, family(group.ip));
+        fits(number, datagram, family, "")?;
+        let bytes = match group.source {
+            Source::Bulk => None,
+            Source::Finite(bytes) => Some(bytes.0),
+            Source::Paced { .. } => return Err(unsupported_source(number, "rate over QUIC")),
+            Source::Media(_) => return Err(unsupported_source(number, "media over QUIC")),
+            Source::Web(_) => return Err(unsupported_source(number, "web over QUIC")),
+        };
+        let starts: Vec<(u32, StdDuration)> = match group.arrivals {
+            None => staggered(group).collect(),
+            Some(arrivals) => {
+                let at = |&station: &u32| {
+                    let starts = poisson(scenario, group, number, station, seed, arrivals.per_second);
+                    starts.into_iter().map(move |start| (station, start))
+                };
+                group.stations.iter().flat_map(at).collect()
+            }
+        };
+        // What does not fit was refused, so the cast loses nothing.
+        let datagram = datagram as u16;
+        let stop = group.stop.map(after_start).filter(|_| bytes.is_none());
+        self.quic.extend(starts.into_iter().map(|(station, start)| QuicFlow {
+            group: number,
+            station,
+            direction,
+            bytes,
+            datagram,
+            start,
+            stop,
+            family,
+        }));
+        Ok(())
+    }
+
+    /// The QUIC flows with their ends.
+    pub fn quic_keys(&self) -> impl Iterator<Item = (FlowKey, &QuicFlow)> {
+        (QUIC_PORT..).zip(&self.quic).map(|(port, flow)| (ends(flow.family, flow.station, port), flow))
+    }
+
     /// The UDP flows with their ends.
     pub fn udp_keys(&self) -> impl Iterator<Item = (FlowKey, &UdpFlow)> {
-        (UDP_PORT..).zip(&self.udp).map(|(port, flow)| {
-            let correspondent = Endpoint { addr: ch_address(flow.family), port };
-            let station = Endpoint { addr: station_address(flow.family, flow.station), port };
-            (FlowKey { correspondent, station }, flow)
-        })
+        (UDP_PORT..).zip(&self.udp).map(|(port, flow)| (ends(flow.family, flow.station, port), flow))
     }
 
     fn add_iperf(&mut self, scenario: &ResolvedScenario, group: &FlowGroup, number: usize) {
@@ -225,12 +280,19 @@ impl Workload {
         }
     }
 
+    /// True if there are flows of a given size.
+    #[must_use]
+    pub fn has_sized(&self) -> bool {
+        !self.sized.is_empty() || self.quic.iter().any(|flow| flow.bytes.is_some())
+    }
+
     /// The internet protocol of the first flow.
     #[must_use]
     pub fn family(&self) -> Family {
         let first = self.iperf.first().map(|client| client.family);
         let first = first.or(self.sized.first().map(|flows| flows.family));
-        first.or(self.udp.first().map(|flow| flow.family)).unwrap_or(Family::V4)
+        let first = first.or(self.udp.first().map(|flow| flow.family));
+        first.or(self.quic.first().map(|flow| flow.family)).unwrap_or(Family::V4)
     }
 
     /// The iperf3 client whose server listens on `port`.
@@ -239,6 +301,24 @@ impl Workload {
         let index = usize::from(port.checked_sub(IPERF_PORT)?);
         self.iperf.get(index).map(|client| (index, client))
     }
+}
+
+/// The ends of a flow that has `port` at both of them.
+fn ends(family: Family, station: u32, port: u16) -> FlowKey {
+    let correspondent = Endpoint { addr: ch_address(family), port };
+    let station = Endpoint { addr: station_address(family, station), port };
+    FlowKey { correspondent, station }
+}
+
+/// Refuses datagrams of flow `number` that the testbed's packets have no room for; `or` is what else would
+/// help.
+fn fits(number: usize, datagram: u32, family: Family, or: &str) -> Result<(), RunError> {
+    let most = u32::from(MTU) - family.ip_header() - UDP_HEADER;
+    if datagram <= most {
+        return Ok(());
+    }
+    let what = format!("{datagram} bytes do not fit into the testbed's packets of {MTU}");
+    Err(Unsupported::new(key(number, "datagram"), what, format!("write at most {most}B{or}")).into())
 }
 
 /// Flow `number` has a source that the testbed cannot start.
@@ -379,6 +459,29 @@ mod tests {
         let sent = std::iter::from_fn(|| sender.poll(Instant::from_millis(3_020))).count();
         assert_eq!((sent, sender.next_send()), (3, Some(Instant::from_millis(3_030))));
         assert!(flows.iperf.is_empty() && flows.sized.is_empty());
+    }
+
+    #[test]
+    fn each_quic_flow_has_a_port_of_its_own_and_keeps_its_size() {
+        let flows = workload(
+            "[[flows]]\ndirection = \"uplink\"\ntransport = \"quic\"\nstation = \"all\"\nstart = \"1s\"\nstop = \"9s\"\n\
+             [[flows]]\ndirection = \"downlink\"\ntransport = \"quic\"\nip = \"v6\"\nsource = \"1MB\"\narrivals = \"1/s\"\n",
+        )
+        .unwrap();
+        let of = |group: usize| flows.quic.iter().filter(move |flow| flow.group == group);
+        let sent: Vec<_> = of(0).map(|flow| (flow.station, flow.bytes, flow.datagram, flow.stop)).collect();
+        let stop = Some(StdDuration::from_secs(9));
+        assert_eq!(sent, [0, 1, 2].map(|station| (station, None, 1472, stop)));
+        assert!(
+            of(1).count() > 5 && of(1).all(|flow| (flow.bytes, flow.datagram) == (Some(1_000_000), 1452))
+        );
+        assert!(of(1).map(|flow| flow.start).is_sorted() && flows.has_sized());
+        let (key, fourth) = flows.quic_keys().nth(3).unwrap();
+        assert_eq!((key.station.port, fourth.group, key.station.addr.is_ipv6()), (QUIC_PORT + 3, 1, true));
+        assert!(flows.iperf.is_empty() && flows.sized.is_empty() && flows.udp.is_empty());
+        let many = "[[flows]]\ndirection = \"uplink\"\ntransport = \"quic\"\ncount = 65\n";
+        let error = workload(many).unwrap_err().to_string();
+        assert_eq!(error, "flows: the scenario asks for 65 QUIC flows; use at most 64");
     }
 
     #[test]

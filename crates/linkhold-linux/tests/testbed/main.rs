@@ -5,6 +5,7 @@
 //! also the agent's and the host's process (`agent --config FILE`, `host --config FILE`).
 
 mod hosts;
+mod quic;
 mod repairs;
 mod watcher;
 
@@ -81,6 +82,12 @@ fn main() -> ExitCode {
         ),
         trial("timeouts_are_told_of_the_flow_that_had_them", repairs::of_two_flows_in_a_namespace),
         trial("a_lone_flow_has_its_namespaces_counters", repairs::of_one_flow_in_a_namespace),
+        trial(
+            "a_quic_download_through_dsasync_arrives_whole_and_loses_no_more",
+            quic::arrives_whole_and_loses_no_more,
+        ),
+        trial("quic_uploads_too_and_counts_from_the_warm_up", quic::uploads_and_counts_from_the_warm_up),
+        trial("a_congestion_control_that_quinn_lacks_is_refused", quic::refuses_what_quinn_does_not_have),
         trial("what_only_watches_stands_beside_a_kernel", watcher::stands_beside_a_kernel),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()

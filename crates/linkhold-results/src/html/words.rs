@@ -4,6 +4,7 @@ use super::{escape, numbers as format, told_less};
 use crate::record::{CompareRow, FlowRecord, RunReport, Stack};
 use crate::stats::{Estimate, Metric, estimate};
 use crate::table::goodput_row;
+use crate::traffic::FlowTransport;
 
 /// The terms that the report uses, explained.
 pub(super) const TERMS: &str = "<dl>
@@ -15,7 +16,7 @@ compared like with like. The case <em>none</em>, where there is one, is a plain 
 per second.</dd>
 <dt>Limit</dt><dd>What a perfect transport would deliver: the capacity of the radio while it is not silent, less \
 the share that packet headers take.</dd>
-<dt>One-way delay</dt><dd>From TCP sending a copy of a data segment to the arrival of that copy at the other end. \
+<dt>One-way delay</dt><dd>From TCP sending a copy of a data segment (QUIC or UDP: a datagram) to the arrival of that copy at the other end. \
 p50 is the median; p95 is exceeded by one segment in twenty, p99 by one in a hundred.</dd>
 <dt>Retransmission timeout (RTO)</dt><dd>TCP heard nothing for so long that it takes everything under way for lost and starts \
 over slowly. A silence that is mistaken for congestion shows here.</dd>
@@ -37,7 +38,7 @@ pub(super) fn setting(report: &RunReport) -> String {
     let seeds = report.runs_of(&first.case).count();
     let doing = match first.stack {
         Stack::Simulated => "simulated",
-        Stack::Linux => "run in real time with the TCP of the Linux kernel",
+        Stack::Linux => "run in real time with the Linux kernel",
     };
     let names = join(&cases.iter().map(|case| format!("<b>{}</b>", escape(case))).collect::<Vec<_>>());
     let silent = mean(report.runs.iter().map(|run| run.link.silent_fraction));
@@ -80,15 +81,21 @@ pub(super) fn setting(report: &RunReport) -> String {
 
 /// "one TCP connection", "3 TCP connections and one UDP flow".
 fn flows(flows: &[FlowRecord]) -> String {
-    let udp = flows.iter().filter(|flow| !flow.transport.is_tcp()).count();
-    let some = |count: usize, noun: &str| match count {
-        1 => format!("one {noun}"),
-        n => format!("{n} {noun}s"),
-    };
-    match (flows.len() - udp, udp) {
-        (tcp, 0) => some(tcp, "TCP connection"),
-        (0, udp) => some(udp, "UDP flow"),
-        (tcp, udp) => format!("{} and {}", some(tcp, "TCP connection"), some(udp, "UDP flow")),
+    let kinds = [
+        (FlowTransport::Tcp, "TCP connection"),
+        (FlowTransport::Quic, "QUIC connection"),
+        (FlowTransport::Udp, "UDP flow"),
+    ];
+    let parts = kinds.into_iter().filter_map(|(transport, noun)| {
+        match flows.iter().filter(|flow| flow.transport == transport).count() {
+            0 => None,
+            1 => Some(format!("one {noun}")),
+            n => Some(format!("{n} {noun}s")),
+        }
+    });
+    match &parts.collect::<Vec<_>>()[..] {
+        [] => "no flows".to_owned(),
+        parts => join(parts),
     }
 }
 
@@ -207,11 +214,18 @@ mod tests {
     #[test]
     fn flows_are_called_by_their_transport() {
         let tcp = FlowRecord::default();
-        let udp = FlowRecord { transport: crate::FlowTransport::Udp, ..FlowRecord::default() };
+        let udp = FlowRecord { transport: FlowTransport::Udp, ..FlowRecord::default() };
+        let quic = FlowRecord { transport: FlowTransport::Quic, ..FlowRecord::default() };
         for (all, text) in [
             (vec![tcp.clone()], "one TCP connection"),
             (vec![udp.clone(), udp.clone()], "2 UDP flows"),
+            (vec![quic.clone()], "one QUIC connection"),
+            (
+                vec![udp.clone(), quic, tcp.clone()],
+                "one TCP connection, one QUIC connection and one UDP flow",
+            ),
             (vec![tcp.clone(), udp, tcp], "2 TCP connections and one UDP flow"),
+            (vec![], "no flows"),
         ] {
             assert_eq!(flows(&all), text);
         }

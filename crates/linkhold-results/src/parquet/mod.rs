@@ -15,7 +15,7 @@ use linkhold_core::link_event::Scope;
 
 use crate::record::{Program, RunRecord};
 use crate::series::{RunSeries, cause_name};
-use crate::traffic::{MediaRecord, UdpRecord, WebRecord};
+use crate::traffic::{MediaRecord, QuicRecord, UdpRecord, WebRecord};
 use table::{Column, Kind, TableWriter, Value};
 
 /// Why the files were not written.
@@ -85,6 +85,13 @@ const FLOWS: &[Column] = &[
     Column("queueing_delay_p95_s", Kind::Number),
     Column("queueing_delay_p99_s", Kind::Number),
     Column("kept_rtos", Kind::Integer),
+    Column("quic_sent", Kind::Integer),
+    Column("quic_declared_lost", Kind::Integer),
+    Column("quic_spurious", Kind::Integer),
+    Column("quic_congestion_events", Kind::Integer),
+    Column("quic_persistent_congestion", Kind::Integer),
+    Column("quic_probe_timeouts", Kind::Integer),
+    Column("quic_rtt_s", Kind::Number),
 ];
 
 /// One row for each interval of a flow, or, where `flow` is null, of the router.
@@ -149,6 +156,9 @@ impl ParquetFiles {
             let udp = |of: fn(&UdpRecord) -> u64| {
                 flow.udp.as_ref().map_or(Value::Null, |udp| Value::Integer(of(udp)))
             };
+            let quic = |of: fn(&QuicRecord) -> u64| {
+                flow.quic.as_ref().map_or(Value::Null, |quic| Value::Integer(of(quic)))
+            };
             let count = |of: fn(&MediaRecord) -> u64| {
                 flow.media.as_ref().map_or(Value::Null, |media| Value::Integer(of(media)))
             };
@@ -205,6 +215,13 @@ impl ParquetFiles {
                 Value::Number(flow.queueing_delay_p95_s),
                 Value::Number(flow.queueing_delay_p99_s),
                 known(flow.kept_rtos),
+                quic(|quic| quic.sent),
+                quic(|quic| quic.declared_lost),
+                quic(|quic| quic.spurious),
+                quic(|quic| quic.congestion_events),
+                quic(|quic| quic.persistent_congestion),
+                quic(|quic| quic.probe_timeouts),
+                flow.quic.as_ref().map_or(Value::Null, |quic| Value::Number(quic.rtt_s)),
             ])?;
         }
         Ok(())
@@ -408,6 +425,37 @@ mod tests {
             assert_eq!(rows[0].get_double(column(name)).unwrap(), value, "{name}");
             assert!(rows[1].get_double(column(name)).is_err(), "{name} is null");
         }
+    }
+
+    #[test]
+    fn a_quic_flow_has_columns_that_are_null_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, series) = sample::run(1);
+        let mut report = plain.clone();
+        sample::with_quic(&mut report);
+        let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
+        files.add(&report.runs[0], &series[0]).unwrap();
+        files.add(&plain.runs[1], &series[1]).unwrap();
+        files.finish().unwrap();
+        let flows =
+            SerializedFileReader::new(File::open(folder.path().join("flows.parquet")).unwrap()).unwrap();
+        let rows: Vec<_> = flows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let column = |name: &str| FLOWS.iter().position(|column| column.0 == name).unwrap();
+        assert_eq!(rows[0].get_string(column("transport")).unwrap(), "quic");
+        for (name, value) in [
+            ("datagrams_lost", 10),
+            ("quic_sent", 1000),
+            ("quic_declared_lost", 25),
+            ("quic_spurious", 15),
+            ("quic_congestion_events", 7),
+            ("quic_persistent_congestion", 1),
+            ("quic_probe_timeouts", 41),
+        ] {
+            assert_eq!(rows[0].get_long(column(name)).unwrap(), value, "{name}");
+            assert!(rows[1].get_long(column(name)).is_err(), "{name} is null");
+        }
+        assert_eq!(rows[0].get_double(column("quic_rtt_s")).unwrap(), 0.0625);
+        assert!(rows[1].get_double(column("quic_rtt_s")).is_err());
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub mod testbed;
 use std::path::Path;
 
 use linkhold_linux::agent::AgentError;
-use linkhold_scenario::Scenario;
+use linkhold_scenario::{Case, Scenario};
+use linkhold_sim::Unsupported;
 
 use crate::Failure;
 
@@ -49,6 +50,12 @@ fn check_baseline(baseline: Option<&str>, scenario: &Scenario) -> Result<(), Fai
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Why `case` is not run, with the place in the file that asks for what is not there.
+fn unsupported(scenario: &Scenario, case: &Case, unsupported: &Unsupported) -> Failure {
+    let Unsupported { key, what, right } = unsupported;
+    Failure::BadInput(scenario.problem(&case.name, key, what, right).to_string())
 }
 
 /// Runs `work` on a pool of `threads` threads; `None` means one per core.

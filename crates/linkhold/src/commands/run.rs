@@ -25,8 +25,11 @@ type Run = (RunRecord, RunSeries);
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = super::load(&args.scenario, &args.set)?;
     super::check_baseline(args.baseline.as_deref(), &scenario)?;
-    interrupt::watch()?;
     let cases = scenario.cases();
+    for case in &cases {
+        linkhold_sim::check(&case.scenario).map_err(|error| super::unsupported(&scenario, case, &error))?;
+    }
+    interrupt::watch()?;
     let out = match &args.out {
         Some(out) => Some(out.clone()),
         None if args.json && !args.pcap => None,

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
     Cell, Fleet, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
-use linkhold_linux::testbed::error::{RunError, Unsupported};
+use linkhold_linux::testbed::error::RunError;
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check, check_congestion};
 use linkhold_linux::testbed::seats::missing_for;
@@ -31,7 +31,8 @@ use crate::{Failure, interrupt};
     long_about = "Run a scenario in real time against this machine's kernel and compare its cases.\n\n\
         Builds network namespaces (correspondent host, base station, stations), runs the simulator's radio on a real \
         clock as the air between them, starts `linkhold agent` in the base station and `linkhold host` where a case has a \
-        mechanism at the stations or the correspondent, and makes traffic with iperf3 and, over UDP, with senders of its own. \
+        mechanism at the stations or the correspondent, and makes traffic with iperf3 and, over UDP and QUIC, with senders of its own \
+        (QUIC is quinn's, with cubic, reno or bbr, the last of which quinn calls experimental). \
         A case that only this machine cannot run (host.freeze = \"kernel\" without eBPF) is skipped with its reason. Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
@@ -343,14 +344,12 @@ impl FleetArgs<'_> {
     }
 }
 
-/// Why the testbed does not run `case`, with the place in the file that asks for what it does not have.
+/// Why the testbed does not run `case`.
 fn refused(scenario: &Scenario, case: &Case, error: RunError) -> Failure {
-    Failure::BadInput(match error {
-        RunError::Unsupported(Unsupported { key, what, right }) => {
-            scenario.problem(&case.name, &key, &what, &right).to_string()
-        }
-        other => format!("case {}: {other}", case.name),
-    })
+    match error {
+        RunError::Unsupported(unsupported) => super::unsupported(scenario, case, &unsupported),
+        other => Failure::BadInput(format!("case {}: {other}", case.name)),
+    }
 }
 
 /// The congestion controls to use, without repeats; refuses one that the kernel does not have.

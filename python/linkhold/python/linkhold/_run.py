@@ -120,7 +120,8 @@ class Result:
         `retransmit_bps`, `retransmits`, `rto_events`, `spurious_rtos`, `fast_recoveries`, `bytes`, `delay_mean_s`,
         `delay_std_s`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, the same percentiles `_outside_silence_s`,
         `delay_min_s`, `queueing_delay_p50_s`, `_p95_s` and `_p99_s` (one-way delay less `delay_min_s`), `completion_s`,
-        `resume_p50_s` and `kept_rtos` (reductions of the window for a timeout that were not undone). Counts of timeouts
+        `resume_p50_s` and `kept_rtos` (reductions of the window for a timeout that were not undone); `transport`, and of
+        flows that are not plain TCP columns that begin with `datagrams_`, `quic_`, `media_` and `web_`. Counts of timeouts
         and recoveries are null in results of `linkhold testbed` where the kernel does not tell them of a flow. The table
         is that of the command's `flows.parquet`. Needs pyarrow.
         """
