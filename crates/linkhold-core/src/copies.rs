@@ -142,8 +142,8 @@ pub(crate) struct Copies {
     least_round_trip: Duration,
     /// Some of the copies may be of what went down out of order.
     any_out_of_order: bool,
-    /// Some may not be fine, or went before one with a lower number did: [`judge`](Self::judge) has to look at
-    /// all of them.
+    /// Some may not be fine, or went before one with a lower number did: [`judge`](Self::judge) has to look
+    /// at all of them.
     any_to_judge: bool,
 }
 

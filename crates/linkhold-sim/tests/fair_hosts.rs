@@ -214,11 +214,14 @@ impl Observer for Silences {
 /// Seeds of the silences after which drops are looked for.
 const SILENCES_OF: std::ops::RangeInclusive<u64> = 1..=5;
 
-/// Most packets that the router's fq_codel drops within 100 ms of the ends of all their silences. It drops
-/// none where rate and silences are told at once and the buffer is not too short for what is under way.
-/// Otherwise the aim is missed, most likely because what lay below when a silence began has stood there for
-/// all of it: 10 to 291 packets were measured. The bound only keeps it from becoming worse.
-const MOST_EARLY_BELOW: u64 = 350;
+/// Most packets that the router's fq_codel drops within 100 ms of the ends of all silences, over all
+/// conditions together. It drops none where rate and silences are told at once and the buffer is not too
+/// short for what is under way. Otherwise the aim is missed, most likely because what lay below when a
+/// silence began has stood there for all of it. With four programs that differ only in when a copy is judged
+/// lost, and in whether one too old for the station goes, a condition had 2 to 408, and all together 1837 to
+/// 2106 of some 9000 drops: one condition's number hangs on chance. The bound only keeps it from becoming
+/// worse.
+const MOST_EARLY_BELOW: u64 = 2500;
 
 /// The millisecond in which something was dropped, by its end, and how many packets.
 type Drops = Vec<(Instant, u64)>;
@@ -238,6 +241,7 @@ fn soon_after(silences: &Silences, drops: &Drops) -> u64 {
 #[test]
 fn the_buffer_keeps_to_its_size_and_drops_nothing_for_standing_right_after_a_silence() {
     let mut failures = Vec::new();
+    let mut all_early_below = 0;
     for condition in Condition::all().filter(|condition| condition.is_silent()) {
         // As it comes, and too short for what 17 flows have under way.
         for b_alloc in [DsaSyncConfig::default().b_alloc, Bytes(60_000)] {
@@ -293,12 +297,14 @@ fn the_buffer_keeps_to_its_size_and_drops_nothing_for_standing_right_after_a_sil
                 println!("{told}");
                 let all_told = condition.rate == Rate::Told && condition.silent == Silent::ToldAtOnce;
                 let ample = b_alloc == DsaSyncConfig::default().b_alloc;
-                let most_below = if all_told && ample { 0 } else { MOST_EARLY_BELOW };
-                if peak > b_alloc.0 || early > 0 || early_below > most_below {
+                all_early_below += early_below;
+                if peak > b_alloc.0 || early > 0 || (all_told && ample && early_below > 0) {
                     failures.push(told);
                 }
             }
         }
     }
+    println!("below, all together: {all_early_below} early");
+    assert!(all_early_below <= MOST_EARLY_BELOW, "{all_early_below} packets are dropped below");
     assert!(failures.is_empty(), "{failures:#?}");
 }

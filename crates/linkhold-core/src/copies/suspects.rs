@@ -188,8 +188,8 @@ impl Copies {
         self.list.iter().any(|copy| copy.standing == Standing::Suspect && copy.tries == 0)
     }
 
-    /// The station has taken a segment with the timestamp `echo`. What it would throw away for an older one is
-    /// let go of: only what the sender sends again can fill the hole.
+    /// The station has taken a segment with the timestamp `echo`. What it would throw away for an older one
+    /// is let go of: only what the sender sends again can fill the hole.
     pub fn taken_timestamp(&mut self, echo: u32, out: &mut Actions) -> Done {
         let mut done = Done::default();
         // Most often the first has the oldest timestamp, and is not stale.
@@ -205,16 +205,6 @@ impl Copies {
             !stale
         });
         done
-    }
-
-    /// Something is thought lost, and will be known to be, or not, in a moment.
-    pub fn is_in_doubt(&self, tries: u8) -> bool {
-        let likely = self.likely.map_or(0, |(order, _)| order);
-        self.list.iter().any(|copy| match copy.standing {
-            Standing::Suspect => copy.tries < tries && copy.order < likely,
-            Standing::Lost(_) => true,
-            Standing::Fine | Standing::Due => false,
-        })
     }
 
     /// Lines up the first `count` suspects of which copies may still be sent. Answers how many there were.

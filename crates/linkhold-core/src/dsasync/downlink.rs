@@ -22,7 +22,6 @@ use super::gates::Gates;
 use super::held::{Arrived, HeldSegment, IN_SILENCE, NONE};
 use super::hold_buffer::{Among, HoldBuffer};
 use super::pacer::Pacer;
-use super::recover::Recover;
 use super::round_trip::{RoundTrips, SentDown};
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
@@ -354,25 +353,16 @@ impl Downlink {
         now: Instant,
         shared: &mut Shared,
         round_trips: &RoundTrips,
-        recover: &mut Recover,
+        gates: &Gates,
     ) -> Option<Leaving> {
-        let (index, held) = loop {
-            if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips, &recover.gates) {
-                return None;
-            }
-            let index = self.buffer.next()?;
-            let held = *self.buffer.segment(index);
-            if !self.pacer.allows(now, held.len) || self.waits_for_cell(now, round_trips) {
-                return None;
-            }
-            let end = held.seq + held.seq_len;
-            if !recover.goes_before(now, shared, &self.pacer, held.slot, end, held.is_data) {
-                break (index, held);
-            }
-            if recover.has_line() {
-                return None;
-            }
-        };
+        if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips, gates) {
+            return None;
+        }
+        let index = self.buffer.next()?;
+        let held = *self.buffer.segment(index);
+        if !self.pacer.allows(now, held.len) || self.waits_for_cell(now, round_trips) {
+            return None;
+        }
         if let Some(reason) = self.cut_short(now, shared, round_trips, &held) {
             return Some(Leaving { sent: Err(reason), ..self.take(shared, index) });
         }

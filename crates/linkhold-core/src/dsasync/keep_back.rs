@@ -23,8 +23,8 @@ const GRACE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct KeptAcks {
     flows: Vec<FlowId>,
-    /// No ACK has waited long enough before this. Not looked up for each packet: there may be as many as there
-    /// are flows.
+    /// No ACK has waited long enough before this. Not looked up for each packet: there may be as many as
+    /// there are flows.
     first: Instant,
 }
 
@@ -120,7 +120,8 @@ impl KeptAcks {
         });
     }
 
-    /// Calls `look` for each flow that has an ACK kept back, and drops those from the list that have none then.
+    /// Calls `look` for each flow that has an ACK kept back, and drops those from the list that have none
+    /// then.
     fn retain(&mut self, shared: &mut Shared, mut look: impl FnMut(&mut Shared, FlowId, &KeptAck)) {
         self.first = Instant::FAR_FUTURE;
         self.flows.retain(|&id| {

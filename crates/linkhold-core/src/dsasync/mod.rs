@@ -372,14 +372,6 @@ impl DsaSync {
     fn waits(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>) -> bool {
         let Self { shared, round_trips, recover, downlink, .. } = self;
         recover.blocks(packet.station)
-            || recover.goes_before(
-                now,
-                shared,
-                &downlink.pacer,
-                slot,
-                packet.tcp.seq_end(),
-                is_data(packet.tcp),
-            )
             || downlink.must_wait(now, shared, round_trips, &recover.gates, slot, packet)
     }
 
@@ -441,7 +433,7 @@ impl DsaSync {
         while drops < MOST_DROPS
             && !self.recover.has_line()
             && let Some(leaving) =
-                self.downlink.pop(now, &mut self.shared, &self.round_trips, &mut self.recover)
+                self.downlink.pop(now, &mut self.shared, &self.round_trips, &self.recover.gates)
         {
             drops += u32::from(leaving.sent.is_err());
             self.release_one(now, &leaving, out);

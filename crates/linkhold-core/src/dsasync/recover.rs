@@ -8,7 +8,7 @@
 //!
 //! When a silence is noticed, whatever its stations have not acknowledged is suspect. When it ends:
 //! - If the station had been heard just before, the silence was noticed at once. Nothing is sent again unless
-//!   ACKs, or none for a while, show a loss, or the sender sends something again.
+//!   ACKs, or none for a while, show a loss.
 //! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and
 //!   nothing that is held of the station follows before they are answered. What the answers prove delivered
 //!   is no suspect any more; the rest follows, then what is held. So the receiver sees no hole, and the
@@ -16,10 +16,10 @@
 //!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be
 //!   needless.
 //!
-//! What the sender sends again later waits for the copies, too: it has a later timestamp, and once the station
-//! has taken that, it throws away every segment with an older one (PAWS, RFC 7323 section 5), so that the
-//! sender would have to send all of the rest again. (Recorded on emulated Wi-Fi: 100 copies, each answered by a
-//! duplicate ACK.) Copies that are too old for the station are let go of.
+//! A copy has its first transmission's timestamp. Once the station has taken a later one, of what the sender
+//! has sent again, it throws the copy away (PAWS, RFC 7323 section 5) and answers with a duplicate ACK: on
+//! emulated Wi-Fi 100 copies went in vain after a sender's timeout. Such copies are let go of. Keeping what
+//! the sender sends again back until the copies have gone was tried, and not kept (ARCHITECTURE.md).
 //!
 //! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC
 //! 1122 section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs
@@ -416,47 +416,6 @@ impl Recover {
         false
     }
 
-    /// True if what the sender sends again, up to `end`, waits for copies: some of the flow's segments may be
-    /// lost. Once the station has taken a later timestamp it throws copies away
-    /// ([`Copies::taken_timestamp`](crate::copies::Copies::taken_timestamp)), and the sender would have to
-    /// send all of them again. So copies go first: two, as after a silence that was noticed late, if it is not
-    /// known what is lost, or all if that will be known in a moment.
-    #[inline]
-    pub fn goes_before(
-        &mut self,
-        now: Instant,
-        shared: &Shared,
-        pacer: &Pacer,
-        slot: u32,
-        end: Seq,
-        is_data: bool,
-    ) -> bool {
-        let any = self.states.get(slot as usize).is_some_and(|state| !state.copies.is_settled());
-        any && is_data && shared.flows.known(slot).was_sent(end) && self.put_first(now, shared, pacer, slot)
-    }
-
-    /// As [`goes_before`](Self::goes_before): lines copies up, or shuts the gate.
-    #[cold]
-    fn put_first(&mut self, now: Instant, shared: &Shared, pacer: &Pacer, slot: u32) -> bool {
-        let state = &mut self.states[slot as usize];
-        let Phase::Watching { .. } = state.phase else { return false };
-        let (untried, doubted) = (state.copies.has_untried(), state.copies.is_in_doubt(TRIES));
-        if !untried && !doubted {
-            return false;
-        }
-        if untried && state.copies.line_up(PROBES, TRIES) > 0 {
-            self.join_line(slot);
-        }
-        let state = &mut self.states[slot as usize];
-        if doubted || state.copies.has_untried() {
-            let until = now + pacer.ahead(now) + state.word();
-            state.phase = Phase::Probing { until };
-            self.shut_gate(slot, shared.flows.known(slot).station);
-            self.plan(slot, until);
-        }
-        true
-    }
-
     fn join_line(&mut self, slot: u32) {
         let state = &mut self.states[slot as usize];
         if !state.in_line {
@@ -615,7 +574,7 @@ impl Recover {
                     // No answer: what is left of the suspects goes down unseen.
                     due += state.copies.line_up(MOST_OF_FLOW, TRIES);
                 }
-                if !state.copies.has_untried() && (until <= now || !state.copies.is_in_doubt(TRIES)) {
+                if !state.copies.has_untried() {
                     state.phase = Phase::Watching { until: now + tail, waits: 0 };
                     self.open_gate(slot);
                 }

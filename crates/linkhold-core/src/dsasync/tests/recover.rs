@@ -198,39 +198,6 @@ fn a_copy_that_the_station_would_throw_away_for_its_timestamp_is_let_go_of() {
     }
 }
 
-/// Once the station has taken what the sender sends again, no copy of what follows it is of any use.
-#[test]
-fn what_the_sender_sends_again_goes_after_the_copies() {
-    let mut b = Bench::downloading(&recovering());
-    b.caught(2);
-    let mut actions = b.returns();
-    actions.extend(b.until(506));
-    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![16, 17]));
-    let (verdict, mut actions) = b.at(507).down(15_000, F, 10 * MSS, MSS);
-    assert_eq!(verdict, Verdict::Hold);
-    actions.extend(b.until(509));
-    assert_eq!((copies(&actions), let_go(&actions)), (vec![10, 11], vec![]));
-    let mut actions = b.at(512).sack(1000, 12, &[]).1;
-    actions.extend(b.until(525));
-    assert_eq!((copies(&actions), let_go(&actions)), (vec![12, 13, 14, 15, 16, 17], vec![15_000]));
-    let last_copy = actions.iter().rposition(|action| matches!(action, Action::SendCopy { .. }));
-    let own = actions.iter().position(|action| let_go(core::slice::from_ref(action)) == [15_000]);
-    assert!(last_copy < own, "{actions:?}");
-}
-
-/// As above, where nobody answers the copies: it waits for a bounded time.
-#[test]
-fn what_the_sender_sends_again_waits_no_longer_than_for_a_word_of_the_station() {
-    let mut b = Bench::downloading(&recovering());
-    b.caught(2);
-    let _ = b.returns();
-    let _ = b.until(506);
-    assert_eq!(b.at(507).down(15_000, F, 10 * MSS, MSS).0, Verdict::Hold);
-    let actions = b.until(507 + 250);
-    assert_eq!(let_go(&actions), [15_000]);
-    assert!(copies(&actions).starts_with(&[10, 11, 12, 13, 14, 15]), "{:?}", copies(&actions));
-}
-
 /// Numbers of the copies that were let go of, in order.
 fn forgotten(actions: &[Action]) -> Vec<u64> {
     actions
