@@ -8,7 +8,8 @@ mod settings;
 
 use crate::action::{Actions, Rewrite, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind};
-use crate::mechanism::{Mechanism, Metrics};
+use crate::mechanism::Mechanism;
+use crate::metrics::Metrics;
 use crate::packet::{Direction, PacketView, TcpFlags};
 use crate::time::Instant;
 
