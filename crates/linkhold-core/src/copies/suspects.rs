@@ -383,17 +383,28 @@ mod tests {
         }
     }
 
+    /// Copies of these segments, which went at time 0.
+    fn kept(numbers: core::ops::RangeInclusive<u32>) -> Copies {
+        let mut copies = Copies::default();
+        for number in numbers {
+            assert_ne!(copies.remember(Instant::ZERO, &segment(number, false), 100), Remembered::No);
+        }
+        copies
+    }
+
+    /// The station tells of the one segment alone.
+    fn received(copies: &mut Copies, now: Instant, number: u32) {
+        let Forwarded { seq, end, .. } = segment(number, false);
+        let _ = copies.received(now, &[SackBlock { left: seq, right: end }], &mut Actions::new());
+    }
+
     /// The sender repairs the first hole itself: the second is judged all the same.
     #[test]
     fn a_hole_is_found_though_the_first_segment_has_just_been_sent_again() {
         let at = Instant::from_millis;
-        let (mut copies, mut out) = (Copies::default(), Actions::new());
-        for number in 1..=4 {
-            assert_ne!(copies.remember(at(0), &segment(number, false), 100), Remembered::No);
-        }
+        let mut copies = kept(1..=4);
         assert_eq!(copies.remember(at(9), &segment(1, true), 100), Remembered::No);
-        let block = SackBlock { left: Seq(4000), right: Seq(5000) };
-        let _ = copies.received(at(10), &[block], &mut out);
+        received(&mut copies, at(10), 4);
         assert_eq!(copies.judge(at(10), &HOW), 0, "patience comes first");
         assert_eq!(copies.next_judgement(&HOW), Some(at(15)));
         assert_eq!(copies.judge(at(15), &HOW), 2, "the second and third");
@@ -404,12 +415,8 @@ mod tests {
     #[test]
     fn what_is_lost_becomes_due_though_a_segment_is_put_before_it() {
         let at = Instant::from_millis;
-        let (mut copies, mut out) = (Copies::default(), Actions::new());
-        for number in 2..=3 {
-            assert_ne!(copies.remember(at(0), &segment(number, false), 100), Remembered::No);
-        }
-        let block = SackBlock { left: Seq(3000), right: Seq(4000) };
-        let _ = copies.received(at(10), &[block], &mut out);
+        let mut copies = kept(2..=3);
+        received(&mut copies, at(10), 3);
         assert_eq!(copies.judge(at(10), &HOW), 0);
         assert_ne!(copies.remember(at(12), &segment(1, true), 100), Remembered::No);
         assert_eq!(copies.judge(at(15), &HOW), 1, "no timeout is asked for that nothing follows");

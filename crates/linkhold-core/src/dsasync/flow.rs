@@ -8,7 +8,7 @@
 //! scale) when space runs low, and reopened with the exact window field its receiver last sent.
 
 use super::handshake::{EcnEcho, Handshake};
-use super::held::NONE;
+use super::held::{NONE, tick};
 use super::lateness::Lateness;
 use super::min_filter::MinFilter;
 use super::probes::{RadioProbe, WiredProbe};
@@ -520,7 +520,7 @@ impl Flow {
         }
         self.answered |= !tcp.flags.contains(TcpFlags::SYN);
         let last_tick = self.up_tick;
-        self.up_tick = tcp.timestamp.map(|timestamp| timestamp.value).or(last_tick);
+        self.up_tick = tick(tcp).or(last_tick);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
         let newer = match self.acked {
             None => true,

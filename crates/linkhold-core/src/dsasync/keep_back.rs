@@ -157,7 +157,7 @@ impl KeptAcks {
 /// Releases a flow's kept ACK as it would have left when it came. False if it has none.
 #[inline]
 pub(super) fn release_kept(shared: &mut Shared, slot: u32, out: &mut Actions) -> bool {
-    release(shared, slot, None, out)
+    matches!(shared.flows.at(slot).kept, Kept::Ack(_)) && release(shared, slot, None, out)
 }
 
 /// Releases a flow's kept ACK with a zero window. False if it has none.
@@ -165,6 +165,7 @@ pub(super) fn release_kept_closed(shared: &mut Shared, slot: u32, out: &mut Acti
     release(shared, slot, Some(0), out)
 }
 
+#[cold]
 fn release(shared: &mut Shared, slot: u32, window: Option<u16>, out: &mut Actions) -> bool {
     let flow = shared.flows.at(slot);
     let Some(kept) = flow.kept.ack() else { return false };

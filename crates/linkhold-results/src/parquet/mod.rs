@@ -345,9 +345,10 @@ impl Drop for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RunReport;
     use crate::sample;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
-    use ::parquet::record::RowAccessor;
+    use ::parquet::record::{Row, RowAccessor};
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
@@ -399,19 +400,24 @@ mod tests {
         assert_eq!(open("silences.parquet").metadata().file_metadata().num_rows() as usize, expected);
     }
 
-    #[test]
-    fn datagrams_players_and_pages_have_columns_that_are_null_elsewhere() {
+    /// The flows of two runs, of which the first is changed.
+    fn flows_of_one_and_of_a_plain_run(change: fn(&mut RunReport)) -> Vec<Row> {
         let folder = tempfile::tempdir().unwrap();
         let (plain, series) = sample::run(1);
         let mut report = plain.clone();
-        sample::with_traffic(&mut report);
+        change(&mut report);
         let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
         files.add(&report.runs[0], &series[0]).unwrap();
         files.add(&plain.runs[1], &series[1]).unwrap();
         files.finish().unwrap();
         let flows =
             SerializedFileReader::new(File::open(folder.path().join("flows.parquet")).unwrap()).unwrap();
-        let rows: Vec<_> = flows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        flows.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn datagrams_players_and_pages_have_columns_that_are_null_elsewhere() {
+        let rows = flows_of_one_and_of_a_plain_run(sample::with_traffic);
         let column = |name: &str| FLOWS.iter().position(|column| column.0 == name).unwrap();
         assert_eq!(rows[0].get_string(column("transport")).unwrap(), "udp");
         assert_eq!(rows[1].get_string(column("transport")).unwrap(), "tcp");
@@ -429,17 +435,7 @@ mod tests {
 
     #[test]
     fn a_quic_flow_has_columns_that_are_null_elsewhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let (plain, series) = sample::run(1);
-        let mut report = plain.clone();
-        sample::with_quic(&mut report);
-        let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
-        files.add(&report.runs[0], &series[0]).unwrap();
-        files.add(&plain.runs[1], &series[1]).unwrap();
-        files.finish().unwrap();
-        let flows =
-            SerializedFileReader::new(File::open(folder.path().join("flows.parquet")).unwrap()).unwrap();
-        let rows: Vec<_> = flows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let rows = flows_of_one_and_of_a_plain_run(sample::with_quic);
         let column = |name: &str| FLOWS.iter().position(|column| column.0 == name).unwrap();
         assert_eq!(rows[0].get_string(column("transport")).unwrap(), "quic");
         for (name, value) in [

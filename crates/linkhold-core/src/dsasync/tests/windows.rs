@@ -200,16 +200,21 @@ fn freeze_nudge_opens_one_wired_round_trip_early_and_repeats_until_heard() {
     }
 }
 
-#[test]
-fn the_ack_kept_back_before_an_announced_silence_closes_the_window_with_a_new_number() {
-    let mut b = Bench::new(&DsaSyncConfig { keep_back: true, ..plain(Mode::FreezeNudge) });
-    b.open(1, 500);
+/// 25 ms of every 500 ms, first at 100 ms.
+fn announce_sensing(b: &mut Bench) {
     b.link(LinkEventKind::SensingSchedule {
         scope: Scope::Network,
         period: Duration::from_millis(500),
         duration: Duration::from_millis(25),
         next: ms(100),
     });
+}
+
+#[test]
+fn the_ack_kept_back_before_an_announced_silence_closes_the_window_with_a_new_number() {
+    let mut b = Bench::new(&DsaSyncConfig { keep_back: true, ..plain(Mode::FreezeNudge) });
+    b.open(1, 500);
+    announce_sensing(&mut b);
     assert_eq!(b.at(90).ack(10, 1, 2000, 500).0, FORWARD);
     assert_eq!(b.at(97).ack(11, 1, 3000, 500), (Verdict::Hold, vec![]));
     // A later one lets it go first.
@@ -225,12 +230,7 @@ fn acks_kept_back_for_a_silence_that_does_not_come_are_counted_once_a_flow_and_l
     let mut b = Bench::new(&DsaSyncConfig { keep_back: true, ..plain(Mode::FreezeNudge) });
     b.open(1, 500);
     b.open(2, 500);
-    b.link(LinkEventKind::SensingSchedule {
-        scope: Scope::Network,
-        period: Duration::from_millis(500),
-        duration: Duration::from_millis(25),
-        next: ms(100),
-    });
+    announce_sensing(&mut b);
     for n in 0..5 {
         assert_eq!(b.at(97).ack(20 + n, 1, 2000 + n as u32, 500).0, Verdict::Hold);
     }

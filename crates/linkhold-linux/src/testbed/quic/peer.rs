@@ -20,10 +20,10 @@ use quinn_proto::{
 
 use super::super::clock::instant;
 use super::super::tun::MTU;
-use super::config::SERVER_NAME;
+use super::config::{Common, Identity, SERVER_NAME, endpoint, transport};
 use super::counting::{Counters, Counts, ProbeTimeouts};
 use super::flow::Look;
-use super::stream::Application;
+use super::stream::{Application, Role, Side};
 
 /// Longest wait, so that a request to stop is heard.
 const LOOK: Duration = Duration::from_millis(50);
@@ -32,20 +32,62 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Datagrams received before others are sent.
 const BATCH: usize = 32;
 
+/// Client and server of a flow, before they are set up.
+pub struct Pair {
+    /// Their sockets, which do not block.
+    pub sockets: [UdpSocket; 2],
+    /// What each does with the stream.
+    pub roles: [Role; 2],
+    /// Whom the client calls, and when, after the start of the run.
+    pub calls: (SocketAddr, Duration),
+    /// Bytes of a full datagram.
+    pub datagram: u16,
+}
+
+impl Pair {
+    /// Both ends before the run.
+    ///
+    /// # Errors
+    /// What quinn refuses, in words.
+    pub fn set_up(self, identity: &Identity, common: &Common) -> Result<[Peer; 2], String> {
+        let Self { sockets: [client, server], roles: [at_client, at_server], calls: (to, at), datagram } =
+            self;
+        let shared = Arc::new(endpoint(datagram)?);
+        let [client_counters, server_counters]: [Arc<Counters>; 2] = Default::default();
+        let side = |counters: &Arc<Counters>| transport(common, datagram, counters.clone()).map(Arc::new);
+        let calls = identity.client(side(&client_counters)?)?;
+        let answers = identity.server(side(&server_counters)?)?;
+        let client = Peer::new(Start {
+            socket: client,
+            endpoint: Endpoint::new(shared.clone(), None, false, None),
+            calls: Some((calls, to, at)),
+            application: Application::new(at_client, Side::Opens),
+            counters: client_counters,
+            warm_up: common.warm_up,
+        });
+        let server = Peer::new(Start {
+            socket: server,
+            endpoint: Endpoint::new(shared, Some(Arc::new(answers)), false, None),
+            calls: None,
+            application: Application::new(at_server, Side::Takes),
+            counters: server_counters,
+            warm_up: common.warm_up,
+        });
+        Ok([client, server])
+    }
+}
+
 /// What an end needs to begin.
-pub struct Start {
-    /// Its socket, which does not block.
-    pub socket: UdpSocket,
-    /// Its endpoint.
-    pub endpoint: Endpoint,
+struct Start {
+    socket: UdpSocket,
+    endpoint: Endpoint,
     /// Of a client: its side of the connection, whom to call, and when, after the start of the run.
-    pub calls: Option<(ClientConfig, SocketAddr, Duration)>,
-    /// What the stream is for.
-    pub application: Application,
+    calls: Option<(ClientConfig, SocketAddr, Duration)>,
+    application: Application,
     /// What its congestion control counts.
-    pub counters: Arc<Counters>,
+    counters: Arc<Counters>,
     /// When counting begins, after the start of the run.
-    pub warm_up: Duration,
+    warm_up: Duration,
 }
 
 /// What an end leaves.
@@ -78,8 +120,7 @@ pub struct Peer {
 
 impl Peer {
     /// An end before the run.
-    #[must_use]
-    pub fn new(start: Start) -> Self {
+    fn new(start: Start) -> Self {
         let Start { socket, endpoint, calls, application, counters, warm_up } = start;
         Self {
             socket,

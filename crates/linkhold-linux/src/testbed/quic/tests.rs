@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quinn_proto::Endpoint;
-
-use super::config::{Common, Identity, endpoint, transport};
-use super::counting::Counters;
-use super::peer::{End, Peer, Start};
-use super::stream::{Application, Receiving, Role, Sending, Side};
+use super::config::{Common, Identity};
+use super::peer::{End, Pair, Peer};
+use super::stream::{Receiving, Role, Sending};
 
 const DATAGRAM: u16 = 1472;
 
@@ -18,7 +15,9 @@ fn common(congestion: &str) -> Common {
     let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\n\
                 [[flows]]\ndirection = \"downlink\"\ntransport = \"quic\"\n";
     let scenario = linkhold_scenario::Scenario::from_toml(text, "t.toml", &[]).expect("it is valid");
-    Common::of(&scenario.cases()[0].scenario, congestion)
+    let mut common = Common::of(&scenario.cases()[0].scenario, congestion);
+    common.warm_up = Duration::ZERO;
+    common
 }
 
 fn socket() -> (UdpSocket, SocketAddr) {
@@ -70,32 +69,9 @@ fn between(roles: [Role; 2], congestion: &str, loses: fn(u32, Duration) -> bool)
     let ((client_socket, _), (server_socket, server)) = (socket(), socket());
     let stop = Arc::new(AtomicBool::new(false));
     let to = network(server, loses, stop.clone());
-    let shared = Arc::new(endpoint(DATAGRAM).expect("it is valid"));
-    let counters: [Arc<Counters>; 2] = Default::default();
-    let config = |counters: &Arc<Counters>| {
-        Arc::new(transport(&common, DATAGRAM, counters.clone()).expect("it is known"))
-    };
-    let calls = identity.client(config(&counters[0])).expect("it is valid");
-    let answers = identity.server(config(&counters[1])).expect("it is valid");
-    let [at_client, at_server] = roles;
-    let warm_up = Duration::ZERO;
-    let [client_counters, server_counters] = counters;
-    let client = Peer::new(Start {
-        socket: client_socket,
-        endpoint: Endpoint::new(shared.clone(), None, false, None),
-        calls: Some((calls, to, Duration::ZERO)),
-        application: Application::new(at_client, Side::Opens),
-        counters: client_counters,
-        warm_up,
-    });
-    let server = Peer::new(Start {
-        socket: server_socket,
-        endpoint: Endpoint::new(shared, Some(Arc::new(answers)), false, None),
-        calls: None,
-        application: Application::new(at_server, Side::Takes),
-        counters: server_counters,
-        warm_up,
-    });
+    let (sockets, calls) = ([client_socket, server_socket], (to, Duration::ZERO));
+    let pair = Pair { sockets, roles, calls, datagram: DATAGRAM };
+    let [client, server] = pair.set_up(&identity, &common).expect("it is valid");
     let began = Instant::now();
     let over = AtomicBool::new(false);
     let ends = std::thread::scope(|scope| {

@@ -9,14 +9,12 @@ use std::time::Instant;
 use linkhold_core::packet::{Direction, FlowKey};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
-use quinn_proto::Endpoint;
 
 use super::super::error::TrafficError;
-use super::config::{Common, Identity, endpoint, transport};
-use super::counting::Counters;
+use super::config::{Common, Identity};
 use super::flow::{QuicEnd, QuicFlow};
-use super::peer::{End, Peer, Start};
-use super::stream::{Application, Receiving, Role, Sending, Side};
+use super::peer::{End, Pair, Peer};
+use super::stream::{Receiving, Role, Sending};
 use crate::netns::NetNs;
 use crate::punctual::{HOSTS_NICE, be_nice, finest_timers};
 
@@ -63,7 +61,6 @@ impl QuicTraffic {
         let mut identity = None;
         for (key, flow) in flows {
             let Some(station) = stations.get(flow.station as usize) else { continue };
-            let warm_up = common.warm_up;
             let refused = |what| TrafficError::Quic { station: flow.station, what };
             let identity = match &identity {
                 Some(known) => known,
@@ -72,37 +69,17 @@ impl QuicTraffic {
             let [server, client] = [(ch, key.correspondent), (station, key.station)]
                 .map(|(netns, end)| socket(netns, SocketAddr::new(end.addr, end.port)));
             let (server, client) = (server?, client?);
-            let shared = Arc::new(endpoint(flow.datagram).map_err(refused)?);
-            let [client_counters, server_counters]: [Arc<Counters>; 2] = Default::default();
-            let side = |counters: &Arc<Counters>| {
-                transport(common, flow.datagram, counters.clone()).map(Arc::new).map_err(refused)
-            };
-            let calls = identity.client(side(&client_counters)?).map_err(refused)?;
-            let answers = identity.server(side(&server_counters)?).map_err(refused)?;
             let sends = || Role::Sends(Sending::new(flow.bytes, flow.stop));
             let receives = || Role::Receives(Receiving::new(flow.bytes));
-            let [at_client, at_server] = match flow.direction {
+            let roles = match flow.direction {
                 Direction::Downlink => [receives(), sends()],
                 Direction::Uplink => [sends(), receives()],
             };
             let to = SocketAddr::new(key.correspondent.addr, key.correspondent.port);
-            let client = Peer::new(Start {
-                socket: client,
-                endpoint: Endpoint::new(shared.clone(), None, false, None),
-                calls: Some((calls, to, flow.start)),
-                application: Application::new(at_client, Side::Opens),
-                counters: client_counters,
-                warm_up,
-            });
-            let server = Peer::new(Start {
-                socket: server,
-                endpoint: Endpoint::new(shared, Some(Arc::new(answers)), false, None),
-                calls: None,
-                application: Application::new(at_server, Side::Takes),
-                counters: server_counters,
-                warm_up,
-            });
-            traffic.ready.push(Ready { flow: flow.clone(), key, peers: [client, server] });
+            let (sockets, calls) = ([client, server], (to, flow.start));
+            let pair = Pair { sockets, roles, calls, datagram: flow.datagram };
+            let peers = pair.set_up(identity, common).map_err(refused)?;
+            traffic.ready.push(Ready { flow: flow.clone(), key, peers });
         }
         Ok(traffic)
     }
