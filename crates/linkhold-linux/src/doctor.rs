@@ -319,8 +319,9 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
     let (name, need) = ("interfaces", Need::Agent);
     let check =
         |outcome, detail: String, remedy: Option<String>| Check { name, need, outcome, detail, remedy };
+    let whole = config.leaves_aggregates_whole();
     let found = Kernel::open()
-        .and_then(|kernel| look(&config.wired, &config.radio, &kernel, BridgeNetfilter::read()));
+        .and_then(|kernel| look(&config.wired, &config.radio, whole, &kernel, BridgeNetfilter::read()));
     let found = match found {
         Ok(found) => found,
         Err(error) => return vec![check(Outcome::Unknown, error.to_string(), None)],

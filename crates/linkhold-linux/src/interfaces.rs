@@ -48,6 +48,9 @@ pub struct Interface {
     pub kind: Kind,
     /// Index of the interface whose port it is.
     pub controller: Option<u32>,
+    /// The largest aggregate that it makes or takes, bytes. Source: Linux, if_link.h (`IFLA_GRO_MAX_SIZE`,
+    /// `IFLA_GSO_MAX_SIZE` and both for IPv4).
+    pub largest_aggregate: u32,
 }
 
 /// Where interfaces are looked up.
@@ -127,12 +130,16 @@ impl Lookup for Kernel {
 }
 
 fn interface(link: LinkMessage) -> Option<Interface> {
-    let (mut name, mut controller, mut infos) = (None, None, Vec::new());
+    let (mut name, mut controller, mut infos, mut largest_aggregate) = (None, None, Vec::new(), 0);
     for attribute in link.attributes {
         match attribute {
             LinkAttribute::IfName(told) => name = Some(told),
             LinkAttribute::Controller(index) => controller = (index > 0).then_some(index),
             LinkAttribute::LinkInfo(told) => infos = told,
+            LinkAttribute::GroMaxSize(bytes)
+            | LinkAttribute::GroIpv4MaxSize(bytes)
+            | LinkAttribute::GsoMaxSize(bytes)
+            | LinkAttribute::GsoIpv4MaxSize(bytes) => largest_aggregate = bytes.max(largest_aggregate),
             _ => {}
         }
     }
@@ -153,7 +160,7 @@ fn interface(link: LinkMessage) -> Option<Interface> {
             _ => {}
         }
     }
-    Some(Interface { name: name?, kind, controller })
+    Some(Interface { name: name?, kind, controller, largest_aggregate })
 }
 
 #[cfg(test)]

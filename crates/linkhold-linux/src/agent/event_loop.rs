@@ -136,7 +136,7 @@ impl Agent {
         let processors = allowed();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
-        let mut surroundings = Surroundings::explore(&config.wired, &config.radio, processors, clock.now())?;
+        let mut surroundings = Surroundings::explore(config, processors, clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
         let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
         let backend = rules::prepare(&rule_set, config.datapath.backend)?;

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use linkhold_core::time::{Duration, Instant};
 
+use super::config::AgentConfig;
 use super::error::AgentError;
 use super::processor::roam;
 use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, look, offloads};
@@ -84,6 +85,8 @@ impl<T: Send + 'static> Watch<T> {
 pub struct Surroundings {
     wired: Vec<String>,
     radio: Vec<String>,
+    /// Aggregates come to the agent as they are, at one radio at least.
+    whole_aggregates: bool,
     kernel: Option<Kernel>,
     crossings: Crossings,
     /// In words, each with what to change.
@@ -103,19 +106,15 @@ impl Surroundings {
     /// # Errors
     /// [`AgentError::Hidden`] if packets of a wired and a radio interface would never come to the agent. That
     /// an interface is not there yet is no error.
-    pub fn explore(
-        wired: &[String],
-        radio: &[String],
-        processors: Vec<u32>,
-        now: Instant,
-    ) -> Result<Self, AgentError> {
+    pub fn explore(config: &AgentConfig, processors: Vec<u32>, now: Instant) -> Result<Self, AgentError> {
         let kernel = Kernel::open();
         if let Err(error) = &kernel {
             tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
         }
         let mut this = Self {
-            wired: wired.to_vec(),
-            radio: radio.to_vec(),
+            wired: config.wired.clone(),
+            radio: config.radio.clone(),
+            whole_aggregates: config.leaves_aggregates_whole(),
             kernel: kernel.ok(),
             crossings: Crossings::default(),
             offloads: Vec::new(),
@@ -138,7 +137,7 @@ impl Surroundings {
 
     fn look(&self) -> Option<Crossings> {
         let kernel = self.kernel.as_ref()?;
-        match look(&self.wired, &self.radio, kernel, BridgeNetfilter::read()) {
+        match look(&self.wired, &self.radio, self.whole_aggregates, kernel, BridgeNetfilter::read()) {
             Ok(crossings) => Some(crossings),
             Err(error) => {
                 tracing::debug!(%error, "the interfaces cannot be looked at");
@@ -280,6 +279,7 @@ mod tests {
         Surroundings {
             wired: vec!["eth0".to_owned()],
             radio: vec!["wlan0".to_owned()],
+            whole_aggregates: false,
             kernel: None,
             crossings: Crossings::default(),
             offloads: Vec::new(),

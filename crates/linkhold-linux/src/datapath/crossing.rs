@@ -17,6 +17,10 @@ use crate::interfaces::{Interface, Kind, Lookup};
 /// Where the kernel says whether bridged packets are handed to the firewall (there is no such file without
 /// `br_netfilter`).
 const BRIDGE_NETFILTER: &str = "/proc/sys/net/bridge";
+/// The longest packet that an IP header can name, bytes: above it (BIG TCP) the header's length is 0, and a
+/// packet cannot be told from a broken one. Source: Linux, Documentation of `gro_max_size` in ip-link(8), and
+/// include/linux/ip.h (`iph_totlen`).
+const LONGEST_NAMED: u32 = 65_536;
 /// The command that makes bridged packets seen.
 const ENABLE_BRIDGE_NETFILTER: &str = "modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1";
 
@@ -68,13 +72,14 @@ impl BridgeNetfilter {
     }
 }
 
-/// Looks at every wired and radio interface.
+/// Looks at every wired and radio interface. `whole`: aggregates come to the agent as they are.
 ///
 /// # Errors
 /// If the interfaces cannot be looked up.
 pub fn look(
     wired: &[String],
     radio: &[String],
+    whole: bool,
     interfaces: &impl Lookup,
     netfilter: BridgeNetfilter,
 ) -> io::Result<Crossings> {
@@ -84,6 +89,9 @@ pub fn look(
             found.absent.push(name.clone());
             return Ok(None);
         };
+        if whole && interface.largest_aggregate > LONGEST_NAMED {
+            found.doubts.push(unreadable_aggregates(&interface));
+        }
         let controller = interface.controller.map(|index| interfaces.at(index)).transpose()?.flatten();
         Ok(Some(Place { name: name.clone(), kind: interface.kind, controller }))
     };
@@ -97,6 +105,17 @@ pub fn look(
     found.hidden.dedup();
     found.doubts.dedup();
     Ok(found)
+}
+
+/// What aggregates that no IP header can name do, and what to change.
+fn unreadable_aggregates(interface: &Interface) -> String {
+    let Interface { name, largest_aggregate, .. } = interface;
+    format!(
+        "{name} may have aggregates of {largest_aggregate} bytes (BIG TCP), and those above 64 KiB pass unmanaged, before \
+         what is held of their flow: write `aggregates = \"split\"` under [datapath], or `ip link set dev {name} \
+         gro_max_size {LONGEST_NAMED} gro_ipv4_max_size {LONGEST_NAMED} gso_max_size {LONGEST_NAMED} \
+         gso_ipv4_max_size {LONGEST_NAMED}`"
+    )
 }
 
 /// An interface and what it is a port of.
@@ -337,6 +356,7 @@ mod tests {
                 name: (*name).to_owned(),
                 kind: kind.clone(),
                 controller: *controller,
+                largest_aggregate: LONGEST_NAMED,
             };
             Ok(self.0.get(index as usize).map(interface))
         }
@@ -347,7 +367,7 @@ mod tests {
     const NEITHER: BridgeNetfilter = BridgeNetfilter { ipv4: false, ipv6: false };
 
     fn look_at(table: Vec<(&'static str, Kind, Option<u32>)>, netfilter: BridgeNetfilter) -> Crossings {
-        look(&["eth0".to_owned()], &["wlan0".to_owned()], &Table(table), netfilter).unwrap()
+        look(&["eth0".to_owned()], &["wlan0".to_owned()], true, &Table(table), netfilter).unwrap()
     }
 
     fn reasons(found: &Crossings) -> String {
@@ -430,6 +450,26 @@ mod tests {
         }
         let ipv4_only = look_at(ports(PLAIN_BRIDGE), BridgeNetfilter { ipv4: true, ipv6: false });
         assert!(ipv4_only.doubts[0].contains("IPv6 on the bridge br-none passes unmanaged"));
+    }
+
+    #[test]
+    fn aggregates_above_64_kib_are_a_doubt_only_where_they_come_whole() {
+        struct Large;
+        impl Lookup for Large {
+            fn named(&self, name: &str) -> io::Result<Option<Interface>> {
+                let largest_aggregate = if name == "eth0" { 65_537 } else { 65_536 };
+                let (name, kind, controller) = (name.to_owned(), Kind::Other, None);
+                Ok(Some(Interface { name, kind, controller, largest_aggregate }))
+            }
+            fn at(&self, _index: u32) -> io::Result<Option<Interface>> {
+                Ok(None)
+            }
+        }
+        let (wired, radio) = (["eth0".to_owned()], ["wlan0".to_owned()]);
+        let whole = look(&wired, &radio, true, &Large, NEITHER).unwrap();
+        assert_eq!(whole.doubts.len(), 1);
+        assert!(whole.doubts[0].starts_with("eth0 may have aggregates of 65537 bytes"), "{whole:?}");
+        assert_eq!(look(&wired, &radio, false, &Large, NEITHER).unwrap(), Crossings::default());
     }
 
     #[test]

@@ -192,6 +192,34 @@ pub fn an_interface_that_is_not_there() -> Outcome {
     Ok(())
 }
 
+/// An interface that may gather more than 64 KiB (BIG TCP) is told of by log, status and doctor where aggregates
+/// come whole, and no more once it may not; where they are split, never.
+pub fn aggregates_that_no_header_can_name() -> Outcome {
+    let path = Path::build()?;
+    let told = "wired0 may have aggregates of 185000 bytes (BIG TCP)";
+    let allow = |bytes: &str| path.bs.ip(&["link", "set", WIRED, "gro_max_size", bytes]);
+    allow("185000")?;
+    let whole = "[datapath]\naggregates = \"keep\"\n[mechanism]\nname = \"none\"\n";
+    let split = "[datapath]\naggregates = \"split\"\n[mechanism]\nname = \"none\"\n";
+    for (rest, expected) in [(whole, Checked::Limited), (split, Checked::Works)] {
+        let text = format!("wired = [\"{WIRED}\"]\nradio = [\"{RADIO}\"]\n{rest}");
+        let config = AgentConfig::parse(std::path::Path::new("agent.toml"), &text)?;
+        let report = path.bs.enter(|| doctor(Some(&config)))?;
+        let check = report.checks.iter().find(|check| check.name == "interfaces").expect("it is looked at");
+        assert_eq!((check.outcome, check.detail.contains(told)), (expected, expected == Checked::Limited));
+    }
+    let agent = AgentProcess::start(&path, split);
+    assert_eq!(agent.status().troubles, Vec::<String>::new());
+    drop(agent);
+    let agent = AgentProcess::start(&path, whole);
+    let status = agent.status();
+    assert!(status.troubles.iter().any(|trouble| trouble.contains(told)), "{status}");
+    assert!(agent.log().contains("aggregates = \"split\""), "{}", agent.log());
+    allow("65536")?;
+    agent.wait_until(|status| status.troubles.is_empty());
+    Ok(())
+}
+
 /// What nft 1.0.6 lists on Linux 6.1 where there is a flow table of `wired0` and `radio0`, and where there is
 /// one of `lan7` only.
 const RECORDED_OWN: &str = include_str!("../../src/datapath/crossing/recorded-own.json");

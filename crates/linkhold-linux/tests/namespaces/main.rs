@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 55] = [
+    let tests: [NamedTest; 56] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
@@ -121,6 +121,7 @@ fn main() -> ExitCode {
         timed("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
         plain("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
         plain("a_flow_table_is_told", bridge::a_flow_table_is_told),
+        plain("aggregates_that_no_header_can_name_are_told", bridge::aggregates_that_no_header_can_name),
         plain("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
         plain("a_recording_replays", service::a_recording_replays),
         plain("a_recording_of_things_due_at_once_replays", service::a_recording_of_things_due_at_once),

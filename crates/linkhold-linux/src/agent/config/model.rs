@@ -316,6 +316,12 @@ impl AgentConfig {
         }
     }
 
+    /// True if aggregates of one radio at least come to the agent as they are.
+    #[must_use]
+    pub fn leaves_aggregates_whole(&self) -> bool {
+        self.channels.iter().any(|channel| !self.splits_aggregates(channel.as_ref()))
+    }
+
     /// The rules that bring packets to the queues, where nothing is bridged.
     #[must_use]
     pub fn rules(&self) -> RuleSet {
