@@ -4,10 +4,12 @@
 Every test of these packages runs alone, the built program optimised and with its assertions, as many side by side as there are processors.
 What was clean stays in out/soak/clean.json with a hash of everything that it was built from (its package, the packages of this workspace that
 this one uses, the lock file): it is run again when any of that has changed. A failed test's output is printed and kept in out/soak/.
+A package of which all is clean goes into docs/soak.json and docs/soak.md, which are committed: it is not run again elsewhere, either.
 
   soak.py                  all packages, 300,000 cases
   soak.py --package linkhold-mesh --cases 3000
   soak.py --state          which packages are clean as they stand here; runs nothing, exit status 1 if one is not
+  soak.py --page           writes docs/soak.md from docs/soak.json; with --check it writes nothing, and fails if the page is another
 """
 
 import argparse
@@ -24,9 +26,14 @@ import subprocess
 import sys
 import time
 
+from marks import wrapped
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ROOT / "out" / "soak"
 RECORD = KEPT / "clean.json"
+# Packages of which all was clean, for other machines.
+SHARED = ROOT / "docs" / "soak.json"
+PAGE = ROOT / "docs" / "soak.md"
 # The targets with property tests, and None where all of a package's tests are to run: scenario tests without drawn cases take minutes
 # in linkhold-sim and need root in linkhold-linux.
 PACKAGES = {
@@ -38,8 +45,10 @@ PACKAGES = {
     "linkhold-sense": None,
     "linkhold-linux": {"linkhold_linux"},
     "linkhold-mesh": None,
-    "linkhold-sim": {"linkhold_sim", "told", "udp_accounting"},
+    "linkhold-sim": {"linkhold_sim", "cr_aware_told", "told", "udp_accounting"},
 }
+# By how this project names them; `test_soak.py` looks that such modules are built for tests only.
+NOT_IN_A_LIBRARY = re.compile(r"^(tests|benches|examples)/|(^|/)(\w+_)?tests(\.rs|/)")
 CARGO = os.environ.get("CARGO", "cargo")
 
 
@@ -60,16 +69,16 @@ def used(name, packages):
 
 
 def sources(name, packages):
-    """A hash of what this package's tests are built from."""
-    digest = hashlib.sha256()
+    """A hash of which of this package's tests are run, and of what they are built from."""
+    digest = hashlib.sha256(" ".join(sorted(PACKAGES[name] or ())).encode())
     files = [ROOT / "Cargo.toml", ROOT / "Cargo.lock"]
     for package in used(name, packages):
         folder = pathlib.Path(packages[package]["manifest_path"]).parent
-        # Of the others only what is in their libraries.
+        # Of the others only what is in their libraries: no folder of tests, and no module that is built for tests only.
         own = package == name
         listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."], cwd=folder, check=True, capture_output=True)
         names = sorted(file for file in listed.stdout.decode().split("\0") if file)
-        files += [folder / file for file in names if own or not file.startswith(("tests/", "benches/", "examples/"))]
+        files += [folder / file for file in names if own or not NOT_IN_A_LIBRARY.search(file)]
     for file in files:
         if file.is_file():
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -119,6 +128,48 @@ def store(record):
     RECORD.with_suffix(".part").replace(RECORD)
 
 
+def shared():
+    return json.loads(SHARED.read_text()) if SHARED.exists() else {}
+
+
+def is_recorded(packages_clean, name, hashed, cases):
+    """True if all of this package was clean with these sources, as docs/soak.md says."""
+    row = packages_clean.get(name, {})
+    return row.get("sources") == hashed and row.get("cases", 0) >= cases
+
+
+def page(packages_clean):
+    lines = [
+        "# Property tests on many cases",
+        "",
+        "Written by `make soak`; do not edit.",
+        "",
+        *wrapped(
+            "[`scripts/soak.py`](../scripts/soak.py) runs every test of a package with as many cases for each property as stand here, drawn anew, the program "
+            "optimised and with its assertions. A row is of a package of which no test failed. *Sources* is a hash of all that its tests were built from: the "
+            "package, the packages of this workspace that it uses, the lock file. `scripts/soak.py --state` says which rows still hold for the sources as they "
+            "are. Properties whose cases are whole simulations draw fewer, in proportion. The rows are kept in [soak.json](soak.json)."
+        ),
+        "",
+        "| package | tests | cases | failed | processor hours | sources | date |",
+        "|---" * 7 + "|",
+    ]
+    for name in (name for name in PACKAGES if name in packages_clean):
+        row = packages_clean[name]
+        lines.append(f"| `{name}` | {row['tests']} | {row['cases']} | 0 | {row['hours']:.2f} | `{row['sources']}` | {row['when']} |")
+    return "\n".join(lines) + "\n"
+
+
+def share(name, kept):
+    """Takes a package into docs/soak.json, and writes the page, if all of it is clean."""
+    if kept["tests"] != len(kept["clean"]):
+        return
+    row = {key: kept[key] for key in ("sources", "cases", "tests", "when")} | {"hours": round(sum(kept["clean"].values()) / 3600, 3)}
+    packages_clean = {**shared(), name: row}
+    SHARED.write_text(json.dumps(packages_clean, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(page(packages_clean))
+
+
 def clean_before(record, name, hashed, cases):
     """The tests that were clean with these sources, and at least as many cases."""
     kept = record.get(name, {})
@@ -138,6 +189,7 @@ def opened(name, packages, cases):
     record[name] = kept
     left = [each for each in tests if f"{each[2]} {each[4]}" not in kept["clean"]]
     print(f"{name}: {len(tests)} tests, {len(tests) - len(left)} clean before", flush=True)
+    share(name, kept)
     return left, kept
 
 
@@ -145,6 +197,9 @@ def soak(names, packages, cases, jobs):
     """The number of tests that failed."""
     record, left = load(), []
     for name in names:
+        if is_recorded(shared(), name, sources(name, packages), cases):
+            print(f"{name}: clean, as docs/soak.md says", flush=True)
+            continue
         found, record[name] = opened(name, packages, cases)
         left += found
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -177,15 +232,21 @@ def soak_in_order(tests, record, cases, pool):
             print(f"  {done} of {len(tests)}; {name} {target} {test}: {seconds:.0f} s", flush=True)
         record[name]["when"] = datetime.date.today().isoformat()
         store(record)
+        share(name, record[name])
     return failed
 
 
 def state(packages, cases):
     """Prints what is clean as it stands here; true if all is."""
-    record, all_clean = load(), True
+    record, recorded, all_clean = load(), shared(), True
     for name in PACKAGES:
+        hashed = sources(name, packages)
+        if is_recorded(recorded, name, hashed, cases):
+            row = recorded[name]
+            print(f"{name:18} clean, {row['cases']} cases, {row['hours']:.2f} processor hours, {row['when']}")
+            continue
         kept = record.get(name, {})
-        fits = kept.get("sources") == sources(name, packages) and kept.get("cases", 0) >= cases
+        fits = kept.get("sources") == hashed and kept.get("cases", 0) >= cases
         clean = len(kept.get("clean", {})) if fits else 0
         complete = fits and clean == kept["tests"]
         all_clean &= complete
@@ -206,7 +267,13 @@ def main():
     parser.add_argument("--package", action="append", choices=PACKAGES, help="only this one; may be given several times")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="tests side by side (the number of processors)")
     parser.add_argument("--state", action="store_true", help="say what is clean as it stands here, and run nothing")
+    parser.add_argument("--page", action="store_true", help="write docs/soak.md from docs/soak.json, and run nothing")
+    parser.add_argument("--check", action="store_true", help="with --page: write nothing, and fail if the page is another")
     arguments = parser.parse_args()
+    if arguments.page:
+        if not arguments.check:
+            PAGE.write_text(page(shared()))
+        sys.exit(0 if PAGE.read_text() == page(shared()) else f"{PAGE}: not what scripts/soak.py --page writes")
     packages = metadata()
     if arguments.state:
         sys.exit(0 if state(packages, arguments.cases) else 1)

@@ -89,7 +89,7 @@ const FRAMES: [(u32, usize, [Row; 4]); 2] = [
 const QUESTIONS: u64 = 40_000;
 
 #[test]
-fn throughput_is_within_5_percent_of_buratti_and_verdones_model_and_the_standards_cca_is_below() {
+fn simultaneous_senders_are_within_5_percent_of_the_slot_model_and_the_standards_cca_is_below() {
     for (payload, slots, rows) in FRAMES {
         for (stations, below) in rows {
             let model = success(stations, slots);
