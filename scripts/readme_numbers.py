@@ -14,7 +14,7 @@ import re
 import sys
 
 import testbed_numbers
-from estimates import ROOT
+from estimates import ROOT, simulated_runs
 from marks import fill
 from measured import Measured
 
@@ -77,6 +77,13 @@ def silent(measured):
     return f"{sum(shares) / len(shares):.0%}".replace("%", " %")
 
 
+def demo_silent():
+    """How much of the demo's time is silent, over the seeds of `make demo`."""
+    seeds = re.search(r"run scenarios/demo.toml --seeds (\d+)", (ROOT / "Makefile").read_text())[1]
+    shares = [run["link"]["silent_fraction"] for run in simulated_runs("scenarios/demo.toml", int(seeds))]
+    return f"{sum(shares) / len(shares):.0%}".replace("%", " %")
+
+
 def late_ms(docs):
     """How late bursts are told where they are told late."""
     return f"{json.loads((docs / 'told.json').read_text())['late_ms']} ms"
@@ -124,6 +131,7 @@ def contents(docs):
         "table": table(measured, late),
         "aim": aim(measured),
         "near": near(measured),
+        "demo-silent": demo_silent(),
         "silent": silent(measured),
         "late-ms": late,
         "late-no-copies": no_copies(measured),
