@@ -1,15 +1,18 @@
 //! The driver between a scripted mechanism and a data path that only writes down.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use linkhold_core::action::DropReason;
 use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
 use linkhold_core::mechanism::Metrics;
-use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpSegment};
+use linkhold_core::packet::{Ecn, Endpoint, FlowKey, StationId, SynOptions, TcpSegment};
+use linkhold_core::registry;
 use linkhold_core::units::{BitRate, Fraction, Seq};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use linkhold_wire::{
     DatagramSpec, PacketSpec, Payload, datagram_len, emit, emit_datagram, parse_ip_tcp_headers,
@@ -333,6 +336,10 @@ fn a_mechanism_is_told_which_stations_gave_their_numbers_back() {
 /// Something that happens at a router with two radios.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
+    /// A flow's handshake; its station asks.
+    Begin {
+        flow: u16,
+    },
     /// Data of a flow for a station of the radio.
     Data {
         flow: u16,
@@ -342,94 +349,146 @@ enum Happens {
         packets: u16,
         flows: u16,
     },
-    /// The station acknowledges.
+    /// The station acknowledges all that was sent.
     Ack {
         flow: u16,
         window: u16,
     },
-    Freeze,
-    Thaw,
+    Freeze(Scope),
+    Thaw(Scope),
     Switch(u64),
     Nothing,
 }
 
+/// Stations of a radio.
+const STATIONS: u16 = 2;
+
+/// The whole radio, one of its stations, or a number that no station has.
+fn scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        Just(Scope::Network),
+        (0..=u32::from(STATIONS)).prop_map(|number| Scope::Station(StationId(number))),
+    ]
+}
+
 fn happens() -> impl Strategy<Value = Happens> {
     prop_oneof![
-        6 => (0u16..3).prop_map(|flow| Happens::Data { flow }),
+        1 => (0u16..4).prop_map(|flow| Happens::Begin { flow }),
+        6 => (0u16..4).prop_map(|flow| Happens::Data { flow }),
         1 => (2u16..50, prop::sample::select(vec![1, 3, 50]))
             .prop_map(|(packets, flows)| Happens::Flood { packets, flows }),
-        3 => (0u16..3, 0u16..100).prop_map(|(flow, window)| Happens::Ack { flow, window }),
-        1 => Just(Happens::Freeze),
-        1 => Just(Happens::Thaw),
+        3 => (0u16..4, 0u16..100).prop_map(|(flow, window)| Happens::Ack { flow, window }),
+        1 => scope().prop_map(Happens::Freeze),
+        1 => scope().prop_map(Happens::Thaw),
         1 => (1u64..1000).prop_map(|mbps| Happens::Switch(mbps * 1_000_000)),
         1 => Just(Happens::Nothing),
     ]
 }
 
+/// What of a flow's packet depends on what it is for.
+#[derive(Clone, Copy)]
+enum Part {
+    Syn,
+    SynAck,
+    Data,
+    Ack { window: u16 },
+}
+
 impl Happens {
-    /// Of each packet that arrives its flow and, if it is an ACK, its window.
-    fn packets(self) -> Vec<(u16, Option<u16>)> {
+    /// Of each packet that arrives its flow, and what it is for.
+    fn packets(self) -> Vec<(u16, Part)> {
         match self {
-            Self::Data { flow } => vec![(flow, None)],
-            Self::Ack { flow, window } => vec![(flow, Some(window))],
-            Self::Flood { packets, flows } => (0..packets).map(|number| (number % flows, None)).collect(),
-            Self::Freeze | Self::Thaw | Self::Switch(_) | Self::Nothing => vec![],
+            Self::Begin { flow } => vec![(flow, Part::Syn), (flow, Part::SynAck)],
+            Self::Data { flow } => vec![(flow, Part::Data)],
+            Self::Ack { flow, window } => vec![(flow, Part::Ack { window })],
+            Self::Flood { packets, flows } => {
+                (0..packets).map(|number| (number % flows, Part::Data)).collect()
+            }
+            Self::Freeze(_) | Self::Thaw(_) | Self::Switch(_) | Self::Nothing => vec![],
         }
     }
 }
 
-/// A packet of a flow between the correspondent and the station of radio `index`, whose place in the driver
-/// is `place`: data for the station, or its ACK with a window.
-fn packet_of(index: u8, place: usize, id: u64, flow: u16, ack: Option<u16>) -> (Arrived, Vec<u8>) {
-    let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
-    let station = Endpoint { addr: [10, 1, index, 1].into(), port: 4000 + flow };
-    let tcp = TcpSegment {
-        seq: Seq(1000 * id as u32),
-        ack: Seq(500 * id as u32),
-        payload_len: if ack.is_some() { 0 } else { 1000 },
-        window: ack.unwrap_or(500),
-        flags: TcpFlags::ACK,
-        ..TcpSegment::default()
-    };
-    let (src, dst) = if ack.is_some() { (station, correspondent) } else { (correspondent, station) };
-    let spec = PacketSpec { src, dst, tcp, ecn: Ecn::NotEct };
-    let mut bytes = vec![0; 2048];
-    let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
-    bytes.truncate(length);
-    let arrived = Arrived {
-        id: PacketId(id),
-        radio: place,
-        direction: if ack.is_some() { Direction::Uplink } else { Direction::Downlink },
-        len: length as u32,
-        in_interface: 1,
-        out_interface: 2,
-        checksum_ready: true,
-        aggregate: false,
-    };
-    (arrived, bytes)
+/// The packets of one radio's flows, with the numbers that TCP would give them.
+#[derive(Default)]
+struct Conversations {
+    /// By flow, the number of its next byte to the station.
+    next: BTreeMap<u16, Seq>,
 }
 
-/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`. Its
-/// packets have every second number from `id` on.
-fn make_happen(driver: &mut Driver<Script>, index: u8, place: usize, id: u64, now: Instant, what: Happens) {
-    let kind = match what {
-        Happens::Data { .. } | Happens::Ack { .. } | Happens::Flood { .. } => {
-            for (number, (flow, ack)) in what.packets().into_iter().enumerate() {
-                let packet = packet_of(index, place, id + 2 * number as u64, flow, ack);
-                driver.datapath.waiting.push_back(packet);
+impl Conversations {
+    /// A flow's next packet, between the correspondent and its station of radio `index`, whose place in the
+    /// driver is `place`. Flows take the radio's stations in turn.
+    fn packet(&mut self, index: u8, place: usize, id: u64, flow: u16, part: Part) -> (Arrived, Vec<u8>) {
+        let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
+        let station =
+            Endpoint { addr: [10, 1, index, 1 + (flow % STATIONS) as u8].into(), port: 4000 + flow };
+        let next = self.next.entry(flow).or_insert(Seq(1));
+        let syn = SynOptions { window_scale: Some(7), sack_permitted: true, mss: Some(1000) };
+        let default = TcpSegment { flags: TcpFlags::ACK, window: 500, ..TcpSegment::default() };
+        let (direction, tcp) = match part {
+            Part::Syn => (Direction::Uplink, TcpSegment { flags: TcpFlags::SYN, syn, ..default }),
+            Part::SynAck => {
+                *next = Seq(1);
+                let flags = TcpFlags::SYN | TcpFlags::ACK;
+                (Direction::Downlink, TcpSegment { flags, syn, ack: Seq(1), ..default })
             }
-            while driver.handle_packets(10, || now).unwrap() {}
-            assert!(driver.datapath.waiting.is_empty());
-            return;
+            Part::Data => {
+                let seq = *next;
+                *next = seq + 1000;
+                (Direction::Downlink, TcpSegment { seq, ack: Seq(1), payload_len: 1000, ..default })
+            }
+            Part::Ack { window } => {
+                (Direction::Uplink, TcpSegment { seq: Seq(1), ack: *next, window, ..default })
+            }
+        };
+        let (src, dst) = match direction {
+            Direction::Uplink => (station, correspondent),
+            Direction::Downlink => (correspondent, station),
+        };
+        let mut bytes = vec![0; 2048];
+        let length =
+            emit(&PacketSpec { src, dst, tcp, ecn: Ecn::NotEct }, Payload::Zeros, &mut bytes).unwrap();
+        bytes.truncate(length);
+        let arrived = Arrived {
+            id: PacketId(id),
+            radio: place,
+            direction,
+            len: length as u32,
+            in_interface: 1,
+            out_interface: 2,
+            checksum_ready: true,
+            aggregate: false,
+        };
+        (arrived, bytes)
+    }
+}
+
+/// Tells a driver what happens at `now` on the radio whose place in it is `place`, with the packets that
+/// arrive then.
+fn make_happen(
+    driver: &mut Driver<Script>,
+    place: usize,
+    packets: impl IntoIterator<Item = (Arrived, Vec<u8>)>,
+    now: Instant,
+    what: Happens,
+) {
+    driver.datapath.waiting.extend(packets);
+    while driver.handle_packets(10, || now).unwrap() {}
+    assert!(driver.datapath.waiting.is_empty());
+    let kind = match what {
+        Happens::Freeze(scope) => {
+            LinkEventKind::FreezeStarted { scope, cause: Cause::PrimaryUser, expected: None }
         }
-        Happens::Freeze => {
-            LinkEventKind::FreezeStarted { scope: Scope::Network, cause: Cause::PrimaryUser, expected: None }
-        }
-        Happens::Thaw => LinkEventKind::FreezeEnded { scope: Scope::Network, cause: Cause::PrimaryUser },
+        Happens::Thaw(scope) => LinkEventKind::FreezeEnded { scope, cause: Cause::PrimaryUser },
         Happens::Switch(bps) => {
             LinkEventKind::ChannelSwitched { capacity: BitRate(bps), efficiency: Fraction::ONE }
         }
-        Happens::Nothing => return,
+        Happens::Begin { .. }
+        | Happens::Data { .. }
+        | Happens::Ack { .. }
+        | Happens::Flood { .. }
+        | Happens::Nothing => return,
     };
     driver.handle_link(place, now, LinkEvent::at(now, kind));
 }
@@ -442,40 +501,100 @@ fn of_radio_0(told: Vec<Told>) -> Vec<Told> {
         Told::Release(id) | Told::ReplaceHeld(id, _) | Told::DiscardHeld(id) => id % 2 == 0,
         Told::Inject(packet) => {
             let parsed = parse_ip_tcp_headers(packet).unwrap();
-            [parsed.src.addr, parsed.dst.addr].contains(&[10, 1, 0, 1].into())
+            (1..=STATIONS as u8)
+                .any(|station| [parsed.src.addr, parsed.dst.addr].contains(&[10, 1, 0, station].into()))
         }
     };
     told.into_iter().filter(is_its_own).collect()
+}
+
+/// Milliseconds since what came before, whether it concerns the other radio, and what happens.
+type Story = Vec<(u64, bool, Happens)>;
+
+/// Flows begin first, or most windows could not be changed: nobody would know their scale.
+fn story() -> impl Strategy<Value = Story> {
+    let begins = prop::collection::vec(
+        (0u64..3, any::<bool>(), (0u16..4).prop_map(|flow| Happens::Begin { flow })),
+        0..16,
+    );
+    let rest = prop::collection::vec((0u64..20, any::<bool>(), happens()), 1..120);
+    (begins, rest).prop_map(|(mut story, rest)| {
+        story.extend(rest);
+        story
+    })
+}
+
+/// One of the mechanism's presets.
+fn preset() -> impl Strategy<Value = &'static str> {
+    let presets = registry::find("dsasync").expect("a mechanism").presets.iter();
+    prop::sample::select(presets.map(|(name, _)| *name).collect::<Vec<_>>())
+}
+
+/// Tells a driver with one radio what happens on it, and a driver with two what happens on both.
+fn alone_and_beside(preset: &str, story: Story) -> (Driver<Script>, Driver<Script>) {
+    let settings = registry::find("dsasync").and_then(|entry| entry.preset(preset)).unwrap();
+    let radio = || Radio::new(settings.build(7).unwrap(), Stations::new([]));
+    let mut alone = Driver::new(Script::default(), vec![radio()]);
+    let mut beside = Driver::new(Script::default(), vec![radio(), radio()]);
+    let mut conversations = [Conversations::default(), Conversations::default()];
+    let (mut now, mut packets) = (Instant::ZERO, 0);
+    for (millis, other, what) in story {
+        now += linkhold_core::time::Duration::from_millis(millis);
+        alone.handle_timeout(now);
+        beside.handle_timeout(now);
+        let place = usize::from(other);
+        let of_story: Vec<_> = what
+            .packets()
+            .into_iter()
+            .map(|(flow, part)| {
+                packets += 1;
+                // Those of radio 0 are even.
+                let id = 2 * packets + u64::from(other);
+                conversations[place].packet(u8::from(other), place, id, flow, part)
+            })
+            .collect();
+        if !other {
+            make_happen(&mut alone, 0, of_story.clone(), now, what);
+        }
+        make_happen(&mut beside, place, of_story, now, what);
+    }
+    alone.let_go(now);
+    beside.let_go(now);
+    (alone, beside)
 }
 
 proptest! {
     /// Silences, rates, floods and window games of one radio change nothing for the packets of another: they
     /// get the same verdicts at the same times as on a router that has no other radio.
     #[test]
-    fn a_radio_fares_as_if_there_were_no_other(
-        story in proptest::collection::vec((0u64..20, prop::bool::ANY, happens()), 1..120),
-    ) {
-        let settings = linkhold_core::registry::find("dsasync").and_then(|entry| entry.preset("freeze")).unwrap();
-        let radio = || Radio::new(settings.build(7).unwrap(), Stations::new([]));
-        let mut alone = Driver::new(Script::default(), vec![radio()]);
-        let mut beside = Driver::new(Script::default(), vec![radio(), radio()]);
-        let (mut now, mut packets) = (Instant::ZERO, 0);
-        for (millis, other, what) in story {
-            now += linkhold_core::time::Duration::from_millis(millis);
-            alone.handle_timeout(now);
-            beside.handle_timeout(now);
-            let id = 2 * packets + u64::from(other);
-            packets += what.packets().len() as u64;
-            if !other {
-                make_happen(&mut alone, 0, 0, id, now, what);
-            }
-            make_happen(&mut beside, u8::from(other), usize::from(other), id, now, what);
-        }
-        alone.let_go(now);
-        beside.let_go(now);
+    fn a_radio_fares_as_if_there_were_no_other((preset, story) in (preset(), story())) {
+        let (alone, mut beside) = alone_and_beside(preset, story);
         prop_assert_eq!(&alone.datapath.told, &of_radio_0(std::mem::take(&mut beside.datapath.told)));
         prop_assert_eq!(alone.counters().unknown_packets + beside.counters().unknown_packets, 0);
     }
+}
+
+/// The stories must reach what the mechanism does, or the property above says nothing of it.
+#[test]
+fn the_stories_of_two_radios_reach_every_verdict() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen =
+        [("held", 0), ("changed", 0), ("changed and held", 0), ("made or sent again", 0), ("kept", 0)];
+    for _ in 0..400 {
+        let (preset, story) = (preset(), story()).new_tree(&mut runner).unwrap().current();
+        let (alone, _) = alone_and_beside(preset, story);
+        for told in &alone.datapath.told {
+            match told {
+                Told::Hold(_) => seen[0].1 += 1,
+                Told::Replace(..) => seen[1].1 += 1,
+                Told::ReplaceHeld(..) => seen[2].1 += 1,
+                Told::Inject(_) => seen[3].1 += 1,
+                Told::Accept(_) | Told::Discard(_) | Told::Release(_) | Told::DiscardHeld(_) => {}
+            }
+        }
+        seen[4].1 += alone.radios[0].mechanism.metrics().kept_bytes_peak.min(1);
+    }
+    assert!(seen.iter().all(|&(_, times)| times >= 5), "{seen:?}");
 }
 
 const KEPT: Verdict = Verdict::ForwardAndKeep(Rewrite::NONE);
