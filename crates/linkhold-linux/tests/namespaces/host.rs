@@ -346,6 +346,47 @@ pub fn a_thaw_wakes_senders() -> Outcome {
     Ok(())
 }
 
+/// Windows that open again wake a sender at once after a silence too short for a timeout, where eBPF alone
+/// leaves it to its timers (docs/host.md).
+pub fn a_thaw_wakes_senders_that_had_no_timeout() -> Outcome {
+    /// Shorter than the least RTO of Linux, 200 ms.
+    const SILENCE: Duration = Duration::from_millis(100);
+    const SILENCES: usize = 7;
+    /// From the signal to new data, in the usual case. It takes a few milliseconds; timers alone take what is
+    /// left of the RTO at least.
+    const AT_ONCE: Duration = Duration::from_millis(50);
+    let path = Path::build()?;
+    let mut host = kernel_host(&path, "both", "")?;
+    for (congestion, port) in CONGESTION_CONTROLS.into_iter().zip(6980..) {
+        let sender = Sender::start(&path, port, congestion, STEADY);
+        let mut times = Vec::new();
+        for _ in 0..SILENCES {
+            sender.transfer.wait_for(sender.transfer.received() + 2 * MEGABYTE);
+            // What is under way is lost.
+            set_silence(&path, true);
+            host.signal(FREEZE);
+            std::thread::sleep(SILENCE);
+            let (received, silent) = (sender.transfer.received(), sender.windows());
+            set_silence(&path, false);
+            let told = Instant::now();
+            host.signal(THAW);
+            assert!(sender.transfer.goes_beyond(received, Duration::from_secs(5)), "{:?}", sender.windows());
+            times.push((told.elapsed(), silent.backoff));
+        }
+        println!("{congestion}: new data after {times:?} (and timeouts in a row before)");
+        let mut quick: Vec<Duration> =
+            times.iter().filter(|(_, backoff)| *backoff == 0).map(|(time, _)| *time).collect();
+        quick.sort();
+        assert!(quick.len() > SILENCES / 2, "most silences are too short for a timeout: {times:?}");
+        assert!(quick[quick.len() / 2] <= AT_ONCE, "{congestion}: {times:?}");
+        sender.transfer.stop_and_finish();
+    }
+    // Not killed: the congestion controls would stay registered.
+    host.send_signal(Signal::SIGTERM);
+    assert!(host.wait(), "{}", host.log());
+    Ok(())
+}
+
 pub fn freezes_in_any_order() -> Outcome {
     let path = Path::build()?;
     let settings = "[silence]\nmax = \"1s\"\n[mechanism]\nname = \"cr-aware\"\nmax_freeze = \"1s\"\n";

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 56] = [
+    let tests: [NamedTest; 57] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
@@ -136,6 +136,7 @@ fn main() -> ExitCode {
         ),
         timed("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
         timed("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
+        timed("a_thaw_wakes_senders_that_had_no_timeout", host::a_thaw_wakes_senders_that_had_no_timeout),
         timed("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
         timed("freezes_at_random_stop_no_sender", host::freezes_at_random),
         timed("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
