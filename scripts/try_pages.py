@@ -35,7 +35,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "pyt
 # Blocks that need root, and a lab or the testbed: scripts/try_router_page.py runs these.
 AS_ROOT = {
     "README.md": ("testbed",),
-    "docs/router.md": ("lab", "agent", "flow", "signals", "socket", "watch", "record", "config", "rules"),
+    "docs/router.md": ("lab", "agent", "flow", "signals", "socket", "watch", "metrics", "record", "config", "rules"),
     "docs/host.md": ("congestion",),
     "docs/testbed/README.md": ("testbed",),
 }

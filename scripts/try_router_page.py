@@ -153,6 +153,25 @@ def check_config(lab, text):
         raise Wrong(f"a configuration of the page is wrong: {done.stderr}")
 
 
+def check_metrics(lab, text):
+    """What Prometheus would read, of an agent with the port that the page's sentence gives it."""
+    section = re.search(r"^With `(\[metrics\]) (listen = \"[\d.:]+\")`", PAGE.read_text(), re.M)
+    if not section:
+        raise Wrong("the page does not say how the metrics' port is chosen")
+    if not shutil.which("curl"):
+        print("  skipped: `curl` is not installed")
+        return
+    lab.stop_agent()
+    with (lab.folder / "agent.toml").open("a") as config:
+        config.write("\n".join(["", *section.groups(), ""]))
+    # The lab needs no loopback; a router has one.
+    lab.run("ip -n lab-bs link set lo up")
+    lab.start_agent(" ".join(lab.agent_command))
+    said = lab.run(f"ip netns exec lab-bs bash -e -c {shlex.quote(text)}")
+    if not re.search(r'^linkhold_\w+\{.*radio="radio0".*\} \d+$', said, re.M):
+        raise Wrong(f"the metrics are:\n{said}")
+
+
 def kill_and_remove_rules(lab, text):
     """The rules of an agent that was killed, which the page's commands remove."""
     lab.start_agent(" ".join(lab.agent_command))
@@ -274,6 +293,8 @@ def try_block(lab, name, text):
             raise Wrong(f"the status is {said}")
         if status(lab)["troubles"]:
             raise Wrong(f"the lab has troubles: {said}")
+    elif name == "metrics":
+        check_metrics(lab, text)
     elif name == "rules":
         kill_and_remove_rules(lab, text)
     elif name == "record":

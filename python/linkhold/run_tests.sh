@@ -49,7 +49,8 @@ fi
 if [[ -z ${LINKHOLD_BIN:-} ]]; then
   quietly "building the command" cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p linkhold
 fi
-# What the module needs of others comes by its own extras, as for its users.
-PIP_CONSTRAINT=$PWD/requirements-test.txt quietly "building the module" maturin develop --locked --extras plots,pandas,dask
+# As its users install it, with what it needs of others by its own extras; only the native part is built unoptimised, which takes less long.
+PIP_CONSTRAINT=$PWD/requirements-test.txt MATURIN_PEP517_ARGS="--locked --profile dev" \
+  quietly "installing the module" pip install --quiet "$PWD[plots,pandas,dask]"
 quietly "mypy" mypy --cache-dir "$CARGO_TARGET_DIR/python/mypy"
 PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider "$@"
