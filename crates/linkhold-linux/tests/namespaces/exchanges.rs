@@ -1,0 +1,142 @@
+//! Requests and their answers over connections that stay, as the web's are: data both ways on one connection,
+//! in turn, while windows are clamped and the radio falls silent.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use linkhold_linux::topology::Path;
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+
+/// An exchange that takes longer has failed.
+const STALL: Duration = Duration::from_secs(20);
+/// Bytes asked and answered, in turn: a page, an upload, and something of both.
+const SIZES: [(u32, u32); 3] = [(100, 200_000), (200_000, 100), (30_000, 30_000)];
+const FREEZE: &str = r#"{"freeze":{"cause":"primary-user"}}"#;
+const THAW: &str = r#"{"thaw":{"cause":"primary-user"}}"#;
+
+/// Bytes of an exchange, which differ from those of the exchanges beside it.
+fn body(exchange: u64, length: u32) -> Vec<u8> {
+    (0..u64::from(length))
+        .map(|at| ((at + 31 * exchange).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
+        .collect()
+}
+
+fn expect(stream: &mut TcpStream, wanted: &[u8]) -> std::io::Result<()> {
+    let mut found = vec![0; wanted.len()];
+    stream.read_exact(&mut found)?;
+    if found == wanted { Ok(()) } else { Err(std::io::Error::other("other bytes than were sent")) }
+}
+
+/// Answers every request of `listener`'s first connection until it ends.
+fn answer(listener: &TcpListener) -> std::io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    for exchange in 0.. {
+        let (asked, answered) = SIZES[exchange as usize % SIZES.len()];
+        let mut first = [0];
+        if stream.read(&mut first)? == 0 {
+            break;
+        }
+        let request = body(exchange, asked);
+        if first[0] != request[0] {
+            return Err(std::io::Error::other("a request begins with another byte"));
+        }
+        expect(&mut stream, &request[1..])?;
+        stream.write_all(&body(exchange + 1, answered))?;
+    }
+    Ok(())
+}
+
+/// Asks again and again until it is told to stop. Answers how long the longest exchange took.
+fn ask(address: SocketAddr, done: &AtomicU64, stop: &AtomicBool) -> std::io::Result<Duration> {
+    let mut stream = TcpStream::connect_timeout(&address, STALL)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(STALL))?;
+    stream.set_write_timeout(Some(STALL))?;
+    let mut longest = Duration::ZERO;
+    for exchange in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (asked, answered) = SIZES[exchange as usize % SIZES.len()];
+        let began = Instant::now();
+        stream.write_all(&body(exchange, asked))?;
+        expect(&mut stream, &body(exchange + 1, answered))?;
+        longest = longest.max(began.elapsed());
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(longest)
+}
+
+/// Waits until so many exchanges are done.
+fn wait_for(done: &AtomicU64, exchanges: u64) {
+    let began = Instant::now();
+    while done.load(Ordering::Relaxed) < exchanges {
+        assert!(began.elapsed() < STALL, "the exchanges stand still at {}", done.load(Ordering::Relaxed));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub fn requests_and_answers() -> Outcome {
+    const SILENCE: Duration = Duration::from_millis(250);
+    let path = Path::build()?;
+    // With the rate told and with it measured: windows both ways follow the one or the other.
+    for settings in ["[channel]\ncapacity = \"100Mbit/s\"\n", ""] {
+        let agent = AgentProcess::start(&path, settings);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut asking = Vec::new();
+        let mut answering = Vec::new();
+        // Whoever asks, and over either family.
+        let (ch, sh) = ((&path.ch, Path::CH_V4, Path::CH_V6), (&path.sh, Path::SH_V4, Path::SH_V6));
+        for (number, (client, server)) in [(sh, ch), (ch, sh)].into_iter().enumerate() {
+            for (family, addr) in [server.1, server.2].into_iter().enumerate() {
+                let port = 7400 + 2 * number as u16 + family as u16;
+                let address: SocketAddr = (addr as IpAddr, port).into();
+                let listener = server.0.enter(|| TcpListener::bind(address))??;
+                answering.push(server.0.spawn("answers", move || answer(&listener))?);
+                let done = Arc::new(AtomicU64::new(0));
+                let (counted, told) = (Arc::clone(&done), Arc::clone(&stop));
+                let client = client.0.spawn("asks", move || ask(address, &counted, &told))?;
+                asking.push((client, done));
+            }
+        }
+        let count = |which: &AtomicU64| which.load(Ordering::Relaxed);
+        for _ in 0..4 {
+            for (_, done) in &asking {
+                wait_for(done, count(done) + 2 * SIZES.len() as u64);
+            }
+            agent.signal(FREEZE);
+            let before: Vec<u64> = asking.iter().map(|(_, done)| count(done)).collect();
+            std::thread::sleep(SILENCE);
+            // What was past the agent when it was told still arrives, and ends one exchange at most.
+            for ((_, done), before) in asking.iter().zip(before) {
+                assert!(count(done) <= before + 1, "exchanges go on in a silence");
+            }
+            agent.signal(THAW);
+        }
+        for (_, done) in &asking {
+            wait_for(done, count(done) + 2 * SIZES.len() as u64);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for (client, done) in asking {
+            let longest = client.join().expect("no panic")??;
+            println!("{} exchanges, the longest took {longest:?}", count(&done));
+        }
+        for server in answering {
+            server.join().expect("no panic")??;
+        }
+        let status = agent.status();
+        assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
+        assert_eq!(
+            (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),
+            (0, 0, 0),
+            "{status}"
+        );
+    }
+    Ok(())
+}
