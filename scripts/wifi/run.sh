@@ -111,8 +111,8 @@ attempt() {
   rm -rf "$out"
   mkdir "$out"
   started=$(date +%s)
-  # Times are judged, so the machine goes before other work. Where Linux shares processors between sessions first
-  # (sched_autogroup), that takes a session of its own, which ends with this script.
+  # Times are judged, so the machine goes before other work. Where Linux shares processors between sessions
+  # first (sched_autogroup), that takes a session of its own, which ends with this script.
   setsid --wait bash -c 'echo $$ > "$0"; echo -10 2> /dev/null > /proc/self/autogroup; exec "$@"' "$folder/pid" \
     timeout "$limit" nice -n -10 qemu-system-x86_64 -accel "${LINKHOLD_WIFI_ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 \
     -nodefaults -no-user-config -nographic -serial stdio -no-reboot -kernel "$kernel" -initrd "$folder/initrd" \
