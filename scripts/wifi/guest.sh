@@ -278,9 +278,10 @@ mark "stay"
 iw dev wlan0 offchannel 2412 100
 wait $probe || fail "the probe"
 wait $capture || fail "the capture"
-# What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no channel.
+# What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no
+# channel. iw (5.19) was twice seen to spin for ever instead of waiting for the scan.
 mark "station scan"
-until_true 50 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
+until_true 50 timeout 5 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
 ip netns exec sta1 python3 "$HERE/record.py" "$OUT" --dumps wlan1 || fail "the dumps"
 mark "another agent"
 another_agent
