@@ -21,28 +21,26 @@ STOPS, ON_THE_WAY = 0.07, 0.002
 
 
 def air(back, late=()):
-    """What is heard on the air of datagrams every 5 ms: what left the access point, what came, and broadcasts that
-    came. A station is away for `back` seconds from a switch on, and for longer from those in `late` on, by their
-    number."""
-    late, heard = dict(late), {"left": [], "came": [], "broadcast": []}
+    """What is heard on the air of datagrams every 5 ms of each kind, at the access point and at a station. It is away
+    for `back` seconds from a switch on, and for longer from those in `late` on, by their number."""
+    late, heard = dict(late), {"point": [], "station": []}
     for number in range(4000):
         time = 8 + number * 0.005
         place = max((index for index, moment in enumerate(MOMENTS) if moment - 0.5 <= time), default=0)
         over = MOMENTS[place] + late.get(place, back)
         if not MOMENTS[place] - STOPS <= time < over:
-            heard["left"].append(f"out {number} {time:.6f}")
-            heard["came"].append(f"in {number} {time + ON_THE_WAY:.6f}")
-        # The station answers, with numbers of its own.
-        if number % 10 == 0:
-            heard["left"].append(f"in {number + 90000} {time:.6f}")
-            heard["came"].append(f"out {number + 90000} {time:.6f}")
+            heard["point"].append(f"out 7004 {number} {time:.6f}")
+            heard["station"].append(f"in 7004 {number} {time + ON_THE_WAY:.6f}")
+        # The access point's own broadcasts are seen when they leave, too.
+        heard["point"].append(f"out 7005 {number} {time:.6f}")
         if not MOMENTS[place] <= time < over:
-            heard["broadcast"].append(f"in {number} {time + 0.0001:.6f}")
+            heard["station"].append(f"in 7005 {number} {time + 0.0001:.6f}")
     return {what: "\n".join(lines) for what, lines in heard.items()}
 
 
 class Seen(unittest.TestCase):
-    sent, came, broadcast = map(returns.read, air(0.033).values())
+    point, station = air(0.033).values()
+    sent, came, broadcast = returns.read(point, 7004), returns.read(station, 7004), returns.read(station, 7005)
 
     def test_the_first_datagram_after_a_switch_tells_when_the_station_is_back(self):
         self.assertAlmostEqual(returns.first_after(self.broadcast, MOMENTS[2]), 0.0351, delta=1e-5)
@@ -52,7 +50,7 @@ class Seen(unittest.TestCase):
         self.assertAlmostEqual(returns.first_after(early, MOMENTS[2]), 0.0351, delta=1e-5)
 
     def test_what_left_is_no_return(self):
-        self.assertIsNone(returns.first_after([one for one in self.sent if one.place == "out"], MOMENTS[2]))
+        self.assertIsNone(returns.first_after(self.sent, MOMENTS[2]))
 
     def test_a_station_that_stays_away_has_no_return(self):
         self.assertIsNone(returns.first_after(self.broadcast, 100.0))
@@ -64,7 +62,7 @@ class Seen(unittest.TestCase):
 
     def test_what_left_and_never_came_is_lost(self):
         self.assertEqual(returns.lost(self.sent, self.came, 8, MOMENTS[0]), [])
-        gone = [one for one in self.came if one.place == "in"][100].number
+        gone = self.came[100].number
         self.assertEqual(returns.lost(self.sent, [one for one in self.came if one.number != gone], 8, MOMENTS[0]), [gone])
 
     def test_how_long_datagrams_were_on_their_way(self):
@@ -119,16 +117,16 @@ class Judged(unittest.TestCase):
         self.assertEqual(self.findings(late={number: 0.12 for number in range(4)}, having=air(0.033))[0].late, 1)
 
     def test_stations_that_never_came_back_or_nobody_listened_are_a_fault(self):
-        nobody = {what: "" for what in ("left", "came", "broadcast")}
+        nobody = {what: "" for what in ("point", "station")}
         for having in (nobody, None):
             self.assertGreaterEqual(self.findings(late={number: 2.4 for number in range(6)}, having=having)[0].failed, 1)
 
     def test_what_is_lost_before_the_silence_is_told(self):
         having = air(0.033)
-        gone = [one for one in returns.read(having["came"]) if one.place == "in"][300]
+        gone = returns.read(having["station"], 7004)[300]
         # It left half a second before the first switch.
         self.assertTrue(MOMENTS[0] - 1 < gone.time < MOMENTS[0])
-        having["came"] = "\n".join(line for line in having["came"].splitlines() if not line.startswith(f"in {gone.number} "))
+        having["station"] = "\n".join(line for line in having["station"].splitlines() if not line.startswith(f"in 7004 {gone.number} "))
         found, said = self.findings(having=having)
         self.assertEqual((found.late, found.found["lead"]["lost"]), (1, 1), said)
 

@@ -31,9 +31,9 @@ BESIDE_RADAR, BESIDE_DELAY = 0.97, 0.05
 DATAGRAM_BYTES = 1250
 # The downloads through switches, and what comes after each.
 PHASES = {"without": "with", "with": "scan"}
-# Of twelve returns that a run may see, and of some 600 datagrams of the second before each of three switches.
-# A busy machine may lose some to see.
-LEAST_RETURNS, LEAST_BEFORE = 8, 200
+# Of twelve returns that a run may see, and of some 250 datagrams in the seconds before three switches. A busy
+# machine may lose some to see.
+LEAST_RETURNS, LEAST_BEFORE = 8, 100
 # Channels of each scan in guest.sh; samples that are several; the noise and the gate of its host.
 SCANNED_CHANNELS, LEAST_SAMPLES, NOISE_DBM, GATE_DB = 2, 5, -85, 45
 # A machine that stands still for more than this share of the time says nothing about 15 ms.
@@ -369,7 +369,10 @@ def judge_beside_radar(run, findings):
 
 def judge_returns(run, findings):
     """FOLLOW covers the return of stations, and LEAD empties the driver's queue (returns.py)."""
-    air = {name: returns.read(run.text(f"air-{name}")) for name in (f"{phase}-{what}" for phase in PHASES for what in ("left", "came", "broadcast"))}
+    places = {"left": ("point", returns.FROM_WIRE), "came": ("station", returns.FROM_WIRE), "broadcast": ("station", returns.BROADCAST)}
+    air = {
+        f"{phase}-{what}": returns.read(run.text(f"air-{phase}-{place}"), port) for phase in PHASES for what, (place, port) in places.items()
+    }
     switches = {phase: run.switches(phase, end) for phase, end in PHASES.items()}
     back = []
     for phase in PHASES:

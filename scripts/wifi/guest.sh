@@ -60,30 +60,20 @@ station() {
   ip -n sta"$n" route add default via "$4.1"
 }
 
-# Datagrams to station 2, 200 a second from the wire and as many from the access point itself, which
-# broadcasts them: begin_air NAME, end_air. Who hears them on the air tells when a station is there, and what
-# is lost (returns.py). The station answers some, as in probe.py.
+# Datagrams to station 2, 100 a second from the wire and 200 from the access point itself, which broadcasts them:
+# begin_air NAME, end_air. Who hears them on the air tells when a station is there, and what is lost (returns.py).
 begin_air() {
-  local in_station=(ip netns exec sta2) on_wire=(ip netns exec ch) probe=(python3 "$HERE/probe.py") name
-  "${probe[@]}" air wlan0 7004 "$OUT/air-$1-left" &
+  local in_station=(ip netns exec sta2) on_wire=(ip netns exec ch) probe=(python3 "$HERE/probe.py")
+  "${probe[@]}" air wlan0 7004 7005 "$OUT/air-$1-point" &
   hearing=($!)
-  "${in_station[@]}" "${probe[@]}" air wlan2 7004 "$OUT/air-$1-came" &
+  "${in_station[@]}" "${probe[@]}" air wlan2 7004 7005 "$OUT/air-$1-station" &
   hearing+=($!)
-  "${in_station[@]}" "${probe[@]}" air wlan2 7005 "$OUT/air-$1-broadcast" &
-  hearing+=($!)
-  for name in left came broadcast; do
-    until_true 100 test -e "$OUT/air-$1-$name" || fail "nobody listens to the air"
-  done
-  "${on_wire[@]}" "${probe[@]}" send 10.91.2.12 7004 0-99999 100 0.005 &
+  until_true 100 test -e "$OUT/air-$1-point" -a -e "$OUT/air-$1-station" || fail "nobody listens to the air"
+  "${on_wire[@]}" "${probe[@]}" send 10.91.2.12 7004 0-99999 100 0.01 &
   sending=($!)
   "${probe[@]}" send 10.91.2.255 7005 0-99999 100 0.005 &
   sending+=($!)
-  "${in_station[@]}" "${probe[@]}" send 10.91.1.2 7004 0-99999 100 0.05 &
-  sending+=($!)
-  for name in ch sta2; do
-    until_true 100 sh -c "ip netns exec $name ss -lun | grep -q :7004" || fail "nobody sends datagrams"
-  done
-  until_true 100 sh -c 'ss -lun | grep -q :7005' || fail "nobody sends broadcasts"
+  until_true 100 sh -c 'ss -lun | grep -q :7005 && ip netns exec ch ss -lun | grep -q :7004' || fail "nobody sends"
 }
 end_air() {
   kill "${sending[@]}" "${hearing[@]}"

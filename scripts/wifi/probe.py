@@ -8,9 +8,9 @@ receive PORT FILE LAST SECONDS: one line a datagram: number, wall clock when it 
 SECONDS are over. It answers one in ten, as an application does: a station that answers nothing shares a queue with others.
 capture PORT FILE SECONDS: one line a packet of the flow: `in` from the wire or `out` to the air, IP identification,
 sequence number.
-air INTERFACE PORT FILE: one line a datagram of `send` that this interface sends or receives: `in` or `out`,
-number, the kernel's own time for it, so that it does not matter when this process runs. It listens once FILE is
-there, and until it is killed.
+air INTERFACE PORT PORT FILE: one line a datagram of `send` to one of the ports that this interface sends or
+receives: `in` or `out`, port, number, the kernel's own time for it, so that it does not matter when this process
+runs. It listens once FILE is there, and until it is killed.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def fetch(host, port, path):
 
 def send(host, port, numbers, size, interval):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    # Where two send to each other, neither is answered that nobody is there. Nobody reads what comes.
+    # Who sends broadcasts hears them, and says nothing of a port that nobody has.
     sock.bind(("0.0.0.0", port))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
     first, last = map(int, numbers.split("-"))
@@ -105,23 +105,23 @@ def capture(port, path, seconds):
                 out.write(f"{place} {number} {sequence}\n")
 
 
-def only_datagrams(sock, port):
-    """Lets a packet socket receive nothing but datagrams to this port: a download beside them would wake its
+def only_datagrams(sock, one, other):
+    """Lets a packet socket receive nothing but datagrams to these two ports: a download beside them would wake its
     process a thousand times a second."""
     # linux/bpf_common.h: load a byte, load the header's length, load half a word behind it, jump if equal,
     # return.
     program = [
-        (0x30, 0, 0, 9), (0x15, 0, 4, socket.IPPROTO_UDP), (0xB1, 0, 0, 0), (0x48, 0, 0, 2), (0x15, 0, 1, port),
-        (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0),
+        (0x30, 0, 0, 9), (0x15, 0, 5, socket.IPPROTO_UDP), (0xB1, 0, 0, 0), (0x48, 0, 0, 2), (0x15, 1, 0, one),
+        (0x15, 0, 1, other), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0),
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HL", len(program), ctypes.addressof(code)))
 
 
-def air(interface, port, path):
+def air(interface, ports, path):
     # A socket of no protocol hears nothing until it is bound, when its filter is there.
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-    only_datagrams(sock, port)
+    only_datagrams(sock, *ports)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, AIR_BUFFER)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sock.bind((interface, ETH_P_ALL))
@@ -134,8 +134,9 @@ def air(interface, port, path):
                 place = {PACKET_HOST: "in", PACKET_BROADCAST: "in", PACKET_OUTGOING: "out"}.get(kind)
                 stamps = [struct.unpack("@ll", data) for _, what, data in ancillary if what == SO_TIMESTAMPNS]
                 if place and stamps and protocol == ETH_P_IP:
-                    number, _ = DATAGRAM.unpack_from(packet, (packet[0] & 15) * 4 + 8)
-                    lines.append(f"{place} {number} {stamps[0][0] + stamps[0][1] / 1e9:.6f}\n")
+                    header = (packet[0] & 15) * 4
+                    port, (number, _) = struct.unpack_from("!H", packet, header + 2)[0], DATAGRAM.unpack_from(packet, header + 8)
+                    lines.append(f"{place} {port} {number} {stamps[0][0] + stamps[0][1] / 1e9:.6f}\n")
         finally:
             # Not before: the machine has other things to do.
             out.writelines(lines)
@@ -151,6 +152,6 @@ elif command == "send":
 elif command == "receive":
     receive(int(arguments[0]), arguments[1], int(arguments[2]), float(arguments[3]))
 elif command == "air":
-    air(arguments[0], int(arguments[1]), arguments[2])
+    air(arguments[0], (int(arguments[1]), int(arguments[2])), arguments[3])
 else:
     capture(int(arguments[0]), arguments[1], float(arguments[2]))

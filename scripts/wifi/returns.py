@@ -1,11 +1,11 @@
 """When stations are back after a channel switch, and what is lost around it: from datagrams that `probe.py air`
-saw on the radios of the access point and of a station, 200 a second of each kind.
+saw on the radios of the access point and of a station.
 
 The times are the kernel's own, and mac80211_hwsim hands a frame over at once, to whoever is on its channel.
-- *Broadcasts* are the access point's own: no agent holds them, and nobody acknowledges them or puts them in
+- *Broadcasts* are the access point's own, 200 a second: no agent holds them, and nobody acknowledges them or puts them in
   order. So the first that comes in after the access point has switched tells when the station is there,
   whatever an agent thinks.
-- *Datagrams from the wire* are acknowledged on the air and come in order. One that is lost keeps those behind
+- *Datagrams from the wire*, 100 a second, are acknowledged on the air and come in order. One that is lost keeps those behind
   it waiting at the receiver for 100 ms (mac80211, HT_RX_REORDER_BUF_TIMEOUT). That is why applications hear
   nothing for much longer than the station is away, if anything is sent to it too early.
 
@@ -33,13 +33,16 @@ LONGEST = 1.5
 COVERED = 0.75
 TIMER = 0.032
 
+# The ports of guest.sh.
+FROM_WIRE, BROADCAST = 7004, 7005
+
 Datagram = collections.namedtuple("Datagram", "place number time")
 
 
-def read(text):
-    """What `probe.py air` wrote, in its order: place (in or out), number, time."""
+def read(text, wanted):
+    """What `probe.py air` wrote of a port, in its order: place (in or out), number, time."""
     fields = (line.split() for line in text.splitlines())
-    return [Datagram(place, int(number), float(time)) for place, number, time in fields]
+    return [Datagram(place, int(number), float(time)) for place, port, number, time in fields if int(port) == wanted]
 
 
 def came(seen):
@@ -52,7 +55,7 @@ def came(seen):
 
 
 def left(seen, start, end):
-    """(Number, time) of what was put to the air in this time; what came in there has another sender's numbers."""
+    """(Number, time) of what was put to the air in this time."""
     return [(number, time) for place, number, time in seen if place == "out" and start <= time < end]
 
 
