@@ -110,7 +110,7 @@ def judged_block(kept):
         f"A station was back {spread(kept['returns_ms'])} ms after the access point had switched (median, least and greatest of "
         f"{len(kept['returns_ms'])}, seen to within 5 ms; with the agent and without). So the agent's silences may end "
         f"{' to '.join(f'{bound:.0f}' for bound in kept['follow_bounds_ms'])} ms after it, and end {kept['follow_ms']:.0f} ms after it. Of "
-        f"{lead['datagrams']} datagrams that the agent let go in the second before switches without `blocktx`, {lead['lost']} were lost on the air; 99 of 100 were "
+        f"{lead['datagrams']} datagrams that the agent let go in the second before switches without `blocktx`, {lead['lost']} were lost on the air; 95 of 100 were "
         f"at the station within {lead['on_the_way_ms']:.1f} ms, and the last left {of_all(lead['room_ms'])} ms before the switch."
     )]  # fmt: skip
     parts = listed([f"{part['share']:.3f} and {part['delay_ms']:.0f} ms {words}" for words, part in beside_words(beside)])
