@@ -60,6 +60,7 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/udp_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
 	scripts/repeats_page.py --raw --check
+	scripts/wifi_page.py --raw --check
 	scripts/soak.py --page --check
 	scripts/page_commits.py
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold python3 -m unittest discover --start-directory scripts/tests
@@ -77,7 +78,7 @@ test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test command --no-run
 	scripts/wifi/run.sh $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
-wifi-page: build ## Measure what the agent is worth on that Wi-Fi and fill docs/router.md with it (as root, on a quiet machine, 15 min)
+wifi-page: build ## Measure what the agent does on that Wi-Fi and fill docs/router.md and signals.md with it (as root, on a quiet machine, 17 min)
 	LINKHOLD=$(LINKHOLD) scripts/wifi_page.py
 
 # Each line even if one before it found a failure; the exit status says that any did.

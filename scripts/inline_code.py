@@ -42,6 +42,7 @@ OTHERS = {
         "drivers/net/wireless/ath/dfs_pattern_detector.c",
         "dfs_pri_detector.c",
         "src/ap/dfs.c",
+        "net/mac80211/rx.c",
         "net/mac80211/scan.c",
         "src/harness/testcases/WINNF_FT_S_IPR_testcase.py",
         "gaming/inspect_xtime.py",

@@ -54,8 +54,8 @@ class Bounds(unittest.TestCase):
 
     def test_the_page_counts_pairs_with_an_eighth(self):
         pairs = [((10, 80), (10, 10)), ((10, 80), (10, 11)), ((10, 80), (9, 0))]
-        block = wifi_page.block({0: pairs}, 3, "abc1234")
-        self.assertIn("at least as many bytes in 2 of 3 pairs, at most 1/8 of the retransmissions in 2", block)
+        block = wifi_page.downloads_block({"commit": "abc1234", "kernel": "6.1", "rounds": {"0": pairs}})
+        self.assertIn("at least as many bytes in 2 of 3 pairs, at most 1/8 of the retransmissions in 2", " ".join(block.split()))
 
 
 if __name__ == "__main__":

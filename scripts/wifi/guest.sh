@@ -60,6 +60,25 @@ station() {
   ip -n sta"$n" route add default via "$4.1"
 }
 
+# Datagrams to station 2, 100 a second from the wire and 200 from the access point itself, which broadcasts them:
+# begin_air NAME, end_air. Who hears them on the air tells when a station is there, and what is lost (returns.py).
+begin_air() {
+  local in_station=(ip netns exec sta2) on_wire=(ip netns exec ch) probe=(python3 "$HERE/probe.py")
+  "${probe[@]}" air wlan0 7004 7005 "$OUT/air-$1-point" &
+  hearing=($!)
+  "${in_station[@]}" "${probe[@]}" air wlan2 7004 7005 "$OUT/air-$1-station" &
+  hearing+=($!)
+  until_true 100 test -e "$OUT/air-$1-point" -a -e "$OUT/air-$1-station" || fail "nobody listens to the air"
+  "${on_wire[@]}" "${probe[@]}" send 10.91.2.12 7004 0-99999 100 0.01 &
+  sending=($!)
+  "${probe[@]}" send 10.91.2.255 7005 0-99999 100 0.005 &
+  sending+=($!)
+  until_true 100 sh -c 'ss -lun | grep -q :7005 && ip netns exec ch ss -lun | grep -q :7004' || fail "nobody sends"
+}
+end_air() {
+  kill "${sending[@]}" "${hearing[@]}"
+  wait "${hearing[@]}" || fail "who listened to the air"
+}
 # Six channel switches in 19 s, every other one with blocktx, under a download of 15 Mbit/s: switches NAME
 switches() {
   local channel=2437 number
@@ -75,6 +94,7 @@ switches() {
   wait $download || fail "the download ($1)"
 }
 
+uname -r > "$OUT/kernel"
 modprobe mac80211_hwsim radios=5 || fail "mac80211_hwsim"
 iw reg set US
 sleep 0.5
@@ -129,6 +149,37 @@ host_by_ebpf() {
   wait $host || fail "the host's end"
   sysctl -n net.ipv4.tcp_available_congestion_control > "$OUT/congestion-after"
 }
+# A host that asks its Wi-Fi for the signal-to-noise ratio, while its access point sends strongly and weakly:
+# station 2, whose gate is between the two. What iw prints stands beside it. The noise is one that no radio
+# tells by default.
+host_by_signal() {
+  local socket=/run/snr.sock in_station=(ip netns exec sta2) host upload strength
+  printf '%s\n' 'radio = ["wlan2"]' 'radio_events = "none"' 'freeze = "window"' '[control]' "socket = \"$socket\"" '[snr]' \
+    'nl80211 = true' 'noise_dbm = -85' '[mechanism]' 'name = "snr-gate"' 'rule = "hysteresis"' 'threshold = "45dB"' \
+    'margin = "2dB"' > /run/snr.toml
+  LINKHOLD_LOG=debug "${in_station[@]}" $LINKHOLD host --config /run/snr.toml > "$OUT/snr.txt" 2>&1 &
+  host=$!
+  until_true 100 "$LINKHOLD" status --socket $socket || fail "the host does not answer: $(tail -n 5 "$OUT/snr.txt")"
+  # Something for the station to hear, and for the gate to stop.
+  "${in_station[@]}" iperf3 -c 10.91.1.2 -t 5 -b 1M > "$OUT/snr-upload.txt" &
+  upload=$!
+  sleep 1
+  for strength in strong weak; do
+    # hwsim hears a frame 50 dB weaker than it was sent.
+    iw dev wlan0 set txpower fixed $([[ $strength == strong ]] && echo 2000 || echo 0) || fail "no other power"
+    sleep 0.7
+    mark "signal $strength"
+    sleep 1
+    "${in_station[@]}" iw dev wlan2 station dump > "$OUT/iw-station-$strength"
+    "${in_station[@]}" iw dev wlan2 survey dump > "$OUT/iw-survey-$strength"
+    mark "signal $strength was"
+  done
+  iw dev wlan0 set txpower auto || fail "no power as before"
+  wait $upload || fail "the upload past the gate"
+  $LINKHOLD status --socket $socket --json > "$OUT/status-snr.json" || fail "the host's status"
+  kill $host
+  wait $host || fail "the host's end"
+}
 # Another agent, of a radio that nobody uses, starts and ends while the first one holds 100 datagrams.
 another_agent() {
   local other=/run/other.sock receiver pid
@@ -175,12 +226,24 @@ grep . /sys/class/net/wlan*/ifindex > "$OUT/ifindex"
 mark "doctor"
 $LINKHOLD doctor agent > "$OUT/doctor" || fail "doctor: $(cat "$OUT/doctor")"
 grep -q "built without eBPF" "$OUT/doctor" || host_by_ebpf
+host_by_signal
 mark "without"
+begin_air without
 switches without
+end_air
+# A flow table of the firewall's that has the agent's interfaces, as OpenWrt's has; it goes once the agent has
+# been seen to name it.
+nft 'add table inet fw4; add flowtable inet fw4 ft { hook ingress priority 0; devices = { wlan0, wired0 }; }' || fail "no flow table"
+$LINKHOLD doctor agent --config /run/agent.toml > "$OUT/doctor-flow-table"
 start_agent
+$LINKHOLD status --json > "$OUT/status-flow-table.json" || fail "status"
 nft list ruleset > "$OUT/ruleset"
+nft delete table inet fw4 || fail "the flow table stays"
+$LINKHOLD doctor agent --config /run/agent.toml > "$OUT/doctor-no-flow-table"
 mark "with"
+begin_air with
 switches with
+end_air
 
 # fq_codel sorts by the sender's own hash of a flow, which Linux draws anew at a timeout: a copy then overtakes what
 # stands in the queue. Behind a plain queue the order is the one in which the agent let packets go.
@@ -194,16 +257,21 @@ probe=$!
 sleep 1.5
 mark "scan"
 iw dev wlan0 scan trigger ap-force freq 2412 2437 || fail "the access point does not scan"
-sleep 1.5
+sleep 1.2
+mark "passive scan"
+iw dev wlan0 scan trigger ap-force freq 2412 2437 passive || fail "the access point does not scan passively"
+sleep 1.2
 mark "away"
 iw dev wlan0 offchannel 2462 300 || fail "the access point does not leave its channel"
-sleep 1.5
+sleep 1.2
 mark "stay"
 iw dev wlan0 offchannel 2412 100
 wait $probe || fail "the probe"
 wait $capture || fail "the capture"
-# What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no channel.
-until_true 50 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
+# What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no
+# channel. iw (5.19) was twice seen to spin for ever instead of waiting for the scan.
+mark "station scan"
+until_true 50 timeout 5 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
 ip netns exec sta1 python3 "$HERE/record.py" "$OUT" --dumps wlan1 || fail "the dumps"
 mark "another agent"
 another_agent
@@ -237,6 +305,9 @@ one enable > /dev/null
 # for them.
 until_true 100 sh -c 'hostapd_cli -p /run/one -i wlan0 status | grep -q state=ENABLED' || fail "the access point does not come back"
 sleep 0.5
+# The agent looks for flow tables once a minute. It has run for that long; the rest is what a busy machine
+# takes for a look.
+until_true 100 sh -c "! $LINKHOLD status | grep -q 'flow table'"
 $LINKHOLD status > "$OUT/status" || fail "status"
 $LINKHOLD status --json > "$OUT/status.json" || fail "status"
 mark "end"

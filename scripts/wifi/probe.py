@@ -8,8 +8,13 @@ receive PORT FILE LAST SECONDS: one line a datagram: number, wall clock when it 
 SECONDS are over. It answers one in ten, as an application does: a station that answers nothing shares a queue with others.
 capture PORT FILE SECONDS: one line a packet of the flow: `in` from the wire or `out` to the air, IP identification,
 sequence number.
+air INTERFACE PORT PORT FILE: one line a datagram of `send` to one of the ports that this interface sends or
+receives: `in` or `out`, port, number, the kernel's own time for it, so that it does not matter when this process
+runs. It listens once FILE is there, and until it is killed.
 """
 
+import ctypes
+import signal
 import socket
 import struct
 import sys
@@ -19,7 +24,11 @@ INTERVAL = 0.01
 MESSAGE = struct.Struct("!I92x")
 DATAGRAM = struct.Struct("!Id")
 # Sockets for one protocol alone do not see what goes out.
-ETH_P_ALL, ETH_P_IP, PACKET_HOST, PACKET_OUTGOING, IPPROTO_TCP = 0x0003, 0x0800, 0, 4, 6
+ETH_P_ALL, ETH_P_IP, PACKET_HOST, PACKET_BROADCAST, PACKET_OUTGOING = 0x0003, 0x0800, 0, 1, 4
+# Python names none of these (asm-generic/socket.h).
+SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
+# What `air` hears that nobody has read yet: more than all of a download's time.
+AIR_BUFFER = 1 << 24
 
 
 def serve(port, seconds):
@@ -46,6 +55,9 @@ def fetch(host, port, path):
 
 def send(host, port, numbers, size, interval):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    # Who sends broadcasts hears them, and says nothing of a port that nobody has.
+    sock.bind(("0.0.0.0", port))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
     first, last = map(int, numbers.split("-"))
     due = time.time()
     for number in range(first, last + 1):
@@ -85,12 +97,49 @@ def capture(port, path, seconds):
             if protocol != ETH_P_IP:
                 continue
             header = (packet[0] & 15) * 4
-            if packet[9] != IPPROTO_TCP or struct.unpack_from("!H", packet, header)[0] != port:
+            if packet[9] != socket.IPPROTO_TCP or struct.unpack_from("!H", packet, header)[0] != port:
                 continue
             place = {("wired0", PACKET_HOST): "in", ("wlan0", PACKET_OUTGOING): "out"}.get((interface, kind))
             if place:
                 number, sequence = struct.unpack_from("!H", packet, 4)[0], struct.unpack_from("!I", packet, header + 4)[0]
                 out.write(f"{place} {number} {sequence}\n")
+
+
+def only_datagrams(sock, one, other):
+    """Lets a packet socket receive nothing but datagrams to these two ports: a download beside them would wake its
+    process a thousand times a second."""
+    # linux/bpf_common.h: load a byte, load the header's length, load half a word behind it, jump if equal,
+    # return.
+    program = [
+        (0x30, 0, 0, 9), (0x15, 0, 5, socket.IPPROTO_UDP), (0xB1, 0, 0, 0), (0x48, 0, 0, 2), (0x15, 1, 0, one),
+        (0x15, 0, 1, other), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0),
+    ]  # fmt: skip
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HL", len(program), ctypes.addressof(code)))
+
+
+def air(interface, ports, path):
+    # A socket of no protocol hears nothing until it is bound, when its filter is there.
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+    only_datagrams(sock, *ports)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, AIR_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    sock.bind((interface, ETH_P_ALL))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    lines = []
+    with open(path, "w") as out:
+        try:
+            while True:
+                packet, ancillary, _, (_, protocol, kind, _, _) = sock.recvmsg(2048, 64)
+                place = {PACKET_HOST: "in", PACKET_BROADCAST: "in", PACKET_OUTGOING: "out"}.get(kind)
+                stamps = [struct.unpack("@ll", data) for _, what, data in ancillary if what == SO_TIMESTAMPNS]
+                if place and stamps and protocol == ETH_P_IP:
+                    header = (packet[0] & 15) * 4
+                    port, (number, _) = struct.unpack_from("!H", packet, header + 2)[0], DATAGRAM.unpack_from(packet, header + 8)
+                    lines.append(f"{place} {port} {number} {stamps[0][0] + stamps[0][1] / 1e9:.6f}\n")
+        finally:
+            # Not before: the machine has other things to do.
+            out.writelines(lines)
 
 
 command, arguments = sys.argv[1], sys.argv[2:]
@@ -102,5 +151,7 @@ elif command == "send":
     send(arguments[0], int(arguments[1]), arguments[2], int(arguments[3]), float(arguments[4]))
 elif command == "receive":
     receive(int(arguments[0]), arguments[1], int(arguments[2]), float(arguments[3]))
+elif command == "air":
+    air(arguments[0], (int(arguments[1]), int(arguments[2])), arguments[3])
 else:
     capture(int(arguments[0]), arguments[1], float(arguments[2]))

@@ -18,9 +18,9 @@
 //! silence carries the longest time that it may last, so it ends even if the kernel never says so.
 //!
 //! A switch without `BLOCK_TX` is announced from the first moment at which it may come, because what is sent
-//! into the switch is lost: stations follow some 33 ms later. The moment is known to a beacon interval only:
-//! the count says how many beacons are left, not when the next one is due. Waiting for "switched" instead
-//! loses what stands in the driver's queue by then.
+//! into the switch is lost: stations follow later, and docs/router.md says how much. The moment is known to a
+//! beacon interval only: the count says how many beacons are left, not when the next one is due. Waiting for
+//! "switched" instead loses what stands in the driver's queue by then.
 
 use linkhold_core::link_event::Cause;
 use linkhold_core::link_monitor::is_told_twice;
@@ -30,10 +30,11 @@ use super::message::{Event, Message};
 
 /// 100 time units of 1,024 us, the interval that access points use. nl80211 does not tell it.
 pub const BEACON_INTERVAL: Duration = Duration::from_micros(102_400);
-/// Stations are on the new channel this long after the access point: they were there 33 ms after it.
+/// Stations are on the new channel this long after the access point. When they really are, `make test-wifi`
+/// measures, and fails if this is much shorter or longer (scripts/wifi/returns.py).
 pub const FOLLOW: Duration = Duration::from_millis(45);
 /// A silence begins this much before the first beacon at which the switch may come, so that the driver's
-/// queue is empty by then.
+/// queue is empty by then: `make test-wifi` fails if something let go before it is lost.
 pub const LEAD: Duration = Duration::from_millis(10);
 /// A switch may come this much later than its count says: beacons may be late, or rarer than usual.
 pub const LATE_SWITCH: Duration = Duration::from_millis(500);
