@@ -61,7 +61,7 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
 	scripts/repeats_page.py --raw --check
 	scripts/wifi_page.py --raw --check
-	scripts/soak.py --page --check
+	scripts/soak.py --raw --check
 	scripts/page_commits.py
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold python3 -m unittest discover --start-directory scripts/tests
 	scripts/try_pages.py $(or $(CARGO_TARGET_DIR),target)/debug/linkhold

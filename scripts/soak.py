@@ -9,7 +9,7 @@ A package of which all is clean goes into docs/soak.json and docs/soak.md, which
   soak.py                  all packages, 300,000 cases
   soak.py --package linkhold-mesh --cases 3000
   soak.py --state          which packages are clean as they stand here; runs nothing, exit status 1 if one is not
-  soak.py --page           writes docs/soak.md from docs/soak.json; with --check it writes nothing, and fails if the page is another
+  soak.py --raw           writes docs/soak.md from docs/soak.json; with --check it writes nothing, and fails if the page is another
 """
 
 import argparse
@@ -267,13 +267,13 @@ def main():
     parser.add_argument("--package", action="append", choices=PACKAGES, help="only this one; may be given several times")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="tests side by side (the number of processors)")
     parser.add_argument("--state", action="store_true", help="say what is clean as it stands here, and run nothing")
-    parser.add_argument("--page", action="store_true", help="write docs/soak.md from docs/soak.json, and run nothing")
-    parser.add_argument("--check", action="store_true", help="with --page: write nothing, and fail if the page is another")
+    parser.add_argument("--raw", action="store_true", help="write docs/soak.md from docs/soak.json, and run nothing")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, and fail if the page is another")
     arguments = parser.parse_args()
-    if arguments.page:
+    if arguments.raw:
         if not arguments.check:
             PAGE.write_text(page(shared()))
-        sys.exit(0 if PAGE.read_text() == page(shared()) else f"{PAGE}: not what scripts/soak.py --page writes")
+        sys.exit(0 if PAGE.read_text() == page(shared()) else f"{PAGE}: not what scripts/soak.py --raw writes")
     packages = metadata()
     if arguments.state:
         sys.exit(0 if state(packages, arguments.cases) else 1)
