@@ -189,7 +189,7 @@ const MAX_FIRST_SEED: u64 = (1 << 53) - 10_000;
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
         linkhold reproduce dsasync --json       as JSON (linkhold.reproduce/1)\n  \
         linkhold reproduce dsasync --figure fig4,fig7\n  \
-        linkhold reproduce activation --first-seed 101              on a hundred seeds that the page does not show\n  \
+        linkhold reproduce activation --first-seed 401              on seeds that its page does not show\n  \
         linkhold reproduce dsasync --stack linux --quick            against this kernel, as root\n  \
         linkhold reproduce dsasync/fig4 --stack linux --quick --seeds 10 --resume\n\n\
         Exit codes:\n  \
