@@ -382,8 +382,8 @@ def confirmation(figures, fresh, program):
     others = sum(claim["holds"] is not other["holds"] for _, claim, other in pairs)
     title = (
         f"**Confirmation.** The same claims and criteria on {theirs}, which were first run after the last claim was added and the last criterion "
-        f"changed ({program}): of {len(pairs)} claims {judged([other for *_, other in pairs])}, and {others} "
-        f"{'has another verdict' if others == 1 else 'have another verdict'} than on {ours}:"
+        f"changed ({program}): of {len(pairs)} claims {judged([other for *_, other in pairs])}, and {others or 'none'} "
+        f"{'have' if others > 1 else 'has'} another verdict than on {ours}:"
     )
     return [title, table(["figure", "claim", ours, "holds", theirs, "holds"], rows, ["---", "---", "---:", "---", "---:", "---"])]
 

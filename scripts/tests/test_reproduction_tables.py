@@ -34,6 +34,9 @@ class Fresh(unittest.TestCase):
         self.assertIn("of 3 claims 0 hold, 2 do not and 1 is undecided, and 1 has another verdict than on seeds 1 to 100", title)
         self.assertIn("| A | 1.50 ratio | **yes** | 1.50 ratio | no |", rows)
 
+    def test_a_page_that_is_confirmed_says_so(self):
+        self.assertIn("and none has another verdict than on seeds 1 to 100", self.confirmed([claim("A", True)], [claim("A", True)])[0])
+
     def test_other_claims_or_criteria_confirm_nothing(self):
         for other in (claim("B", True), claim("A", True, criterion="holds if at least 2; in ratio")):
             with self.assertRaises(SystemExit):
