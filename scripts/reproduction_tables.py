@@ -54,10 +54,10 @@ ACTIVATION = {
 }
 # The source of the SNR that is not part of the project.
 MEASURED_LINK = "measured link"
-# Where the seeds begin on which a paper's claims are confirmed, as many as it has: seeds that nobody had run when the
-# criteria were as they are. Of `activation` the page itself cites a run of the first 400.
+# Where the seeds begin on which a paper's claims are confirmed, as many as it has: seeds that nobody had run
+# when the criteria were as they are. Of `activation` the page itself cites a run of the first 400.
 FRESH = {"cr-aware": 101, "activation": 401}
-# cr-aware's claims on the order of the six, by the case that is ahead: the figure, how its claim begins, and in short.
+# cr-aware's claims on the order of the six, by the case ahead: figure, how the claim begins, in short.
 ORDER = {
     "phy-lr": ("fig3", "Without CR-aware, PHY-LR carries more", "PHY-LR above NewReno"),
     "tcp-lr": ("fig3", "Without CR-aware, TCP-LR carries more", "TCP-LR best without CR"),

@@ -1,9 +1,9 @@
-//! `linkhold reproduce PAPER --quick --json`: what it says of every claim, as a golden file, and beside that as
-//! the papers' pages have it. A change that turns a verdict shows here; whether the new one is right is for
-//! `make reproduction-tables`.
+//! `linkhold reproduce PAPER --quick --json`: what it says of every claim, as a golden file, and beside that
+//! as the papers' pages have it. A change that turns a verdict shows here; whether the new one is right is
+//! for `make reproduction-tables`.
 //!
-//! Seeds are as many as run within seconds. Where those are fewer than the page has, more claims are undecided
-//! here, and the page is not compared.
+//! Seeds are as many as run within seconds. Where those are fewer than the page has, more claims are
+//! undecided here, and the page is not compared.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -99,7 +99,7 @@ fn failure(error: ReproduceError) -> Failure {
     }
 }
 
-/// The report as JSON has it: each figure says at which seed its repetitions began, which only this command knows.
+/// The report as JSON has it: each figure says at which seed its repetitions began.
 #[derive(Serialize)]
 struct Written<'a> {
     schema: &'a str,
