@@ -40,9 +40,12 @@ PLACES = {
     "station": ("", AT_STATION, ["cubic", "reno"], "the station"),
     "correspondent": ("correspondent-", AT_CORRESPONDENT, ["cubic"], "the correspondent"),
 }
-# The aim of a case in a cell: share of the limit, share of cwnd left at every silence's end and after it, time to new data
-# beyond a round trip.
-AIM_SHARE, AIM_CWND, AIM_RESUME_S = 0.97, 0.5, 0.005
+# The aim of a case in a cell: share of the limit, and time to new data beyond a round trip.
+AIM_SHARE, AIM_RESUME_S = 0.97, 0.005
+# Where a reduction shows: CUBIC's leaves 0.7 of the window, Reno's 0.5.
+REDUCED = 0.75
+# The channel's rate for IP packets and the station's queue (AT_STATION), and a full segment on the wire.
+CHANNEL_BPS, QUEUE, PACKET_BYTES = 17.5e6, 100, 1500
 # What of each silence is kept.
 KEPT = ("cwnd_before", "cwnd_at_end", "cwnd_after", "first_new_s", "woken_s", "timeouts")
 
@@ -99,10 +102,39 @@ def silences(runs, *keys):
     return [[story[key] for key in keys] for story in stories if all(story[key] is not None for key in keys)]
 
 
+def collapsed(before, left):
+    """Whether a window is more than a segment below half of what it was. At exactly half, Reno's halving would be a
+    collapse where the window is odd and none where it is even."""
+    return left < before / 2 - 1
+
+
+def by_rounding(windows):
+    """Whether these windows collapsed only by the half segment that a halved odd number lacks."""
+    below = [(before, left) for before, left in windows if left < before / 2]
+    return bool(below) and not any(collapsed(before, left) for before, left in below)
+
+
+def reduced(after):
+    """Silences, of these pairs of the window before and after, that show a reduction."""
+    return [left / before for before, left in after if left < REDUCED * before]
+
+
+def burst_fits(before, rtt):
+    """Whether the queue has room for what the burst of ACKs at the thaw lets out (`why_reduced`)."""
+    wire = CHANNEL_BPS * rtt / 1e3 / 8 / PACKET_BYTES
+    return before - wire / 2 <= QUEUE
+
+
+def milliseconds(times):
+    return f"{statistics.median(times) * 1e3:.0f} ({max(times) * 1e3:.0f})" if times else "-"
+
+
 def row(case, runs, rtt):
+    """The columns of a case in a cell, the last one the verdict, and how many of its silences show a reduction."""
     around = silences(runs, "cwnd_before", "cwnd_at_end")
     after = silences(runs, "cwnd_before", "cwnd_after")
     new = [one[0] for one in silences(runs, "first_new_s")]
+    woken = [one[0] for one in silences(runs, "woken_s")]
     carried = values(runs, share)
     columns = [case, shown(carried)]
     faults = []
@@ -111,17 +143,14 @@ def row(case, runs, rtt):
     columns.append(f"{statistics.median(one[0] for one in around):.0f}" if around else "-")
     columns += [f"{statistics.median(one[1] for one in pairs):.0f} ({min(one[1] for one in pairs):.0f})" if pairs else "-" for pairs in (around, after)]
     # One silence that costs the window is a collapse, however many others do not.
-    if any(left < AIM_CWND * before for before, left in around + after):
+    if any(collapsed(before, left) for before, left in around + after):
         faults.append("cwnd")
-    if new:
-        columns.append(f"{statistics.median(new) * 1e3:.0f} ({max(new) * 1e3:.0f})")
-        if statistics.median(new) > rtt / 1e3 + AIM_RESUME_S:
-            faults.append("new data")
-    else:
-        columns.append("-")
+    columns += [f"{len(reduced(after))} of {len(after)}", milliseconds(woken), milliseconds(new)]
+    if new and statistics.median(new) > rtt / 1e3 + AIM_RESUME_S:
+        faults.append("new data")
     timeouts = [run["linux"]["counters"].get("TCPTimeouts", 0) for run in runs]
     columns.append(f"{statistics.fmean(timeouts):.1f}")
-    return [*columns, "yes" if not faults else "not " + ", ".join(faults)]
+    return [*columns, "yes" if not faults else "not " + ", ".join(faults)], len(reduced(after))
 
 
 DSASYNC = [
@@ -151,6 +180,78 @@ def measured_at(place, kept, measured):
     return f"At {PLACES[place][3]}: {raw_parts.measured_by(kept[raw_parts.MEASURED], here, str)}"
 
 
+def measured_silences(reports, place, told, case, cc=None):
+    """Pairs of round trip, ms, and runs of each cell of this case, and of this congestion control if one is named."""
+    for rtt in RTTS:
+        for length in SILENCES:
+            report = reports.get(part_name(place, told, length, rtt))
+            for (name, one), runs in (cells(report) if report else {}).items():
+                if one == case and cc in (None, name):
+                    yield rtt, runs
+
+
+def why_reduced(reports):
+    """What a reduction is that struct-ops leaves at the station, in words."""
+
+    def windows(place, cc=None, rtt=None):
+        found = measured_silences(reports, place, "once", "struct-ops", cc)
+        return [(at, pair) for at, runs in found if rtt in (None, at) for pair in silences(runs, "cwnd_before", "cwnd_after")]
+
+    def counted(found):
+        return f"{len(reduced([pair for _, pair in found]))} of {len(found)}"
+
+    every = windows("station")
+    with_cubic = {rtt: windows("station", "cubic", rtt) for rtt in (50, 100)}
+    shares = reduced([pair for found in with_cubic.values() for _, pair in found])
+    if not shares:
+        return []
+    fit = [one for one in every if burst_fits(one[1][0], one[0])]
+    others = [one for one in every if not burst_fits(one[1][0], one[0])]
+    words = [
+        f"**One reduction is left at the station.** Told at once, with CUBIC and `struct-ops`, {counted(with_cubic[50])} silences at 50 ms and {counted(with_cubic[100])} at",
+        f"100 ms end with a reduction all the same: one, to {statistics.median(shares):.2f} of the window (median; least {min(shares):.2f}). It is not the silence's but that of the burst after it.",
+        "In the silence all that was on the wire arrives, and its ACKs wait at the base station. At the thaw they come in a burst, each lets out two",
+        "segments, and the channel carries one in that time. So the queue ends with the window less half of what fills the wire. The raw data has no count of the",
+        f"queue's drops, but it has the windows: where that is at most the queue's {QUEUE} packets, {counted(fit)} silences with `struct-ops` told at once show a",
+        f"reduction, and where it is more, {counted(others)} (both congestion controls).",
+    ]
+    if wired := windows("correspondent"):
+        words.append(f"At the correspondent, whose ACKs do not gather in a silence, {counted(wired)} do.")
+    return [*words, ""]
+
+
+def told_apart(reports):
+    """How many cells a bound of exactly half would tell otherwise."""
+    odd = sum(
+        by_rounding(silences(runs, "cwnd_before", "cwnd_at_end") + silences(runs, "cwnd_before", "cwnd_after"))
+        for place in PLACES
+        for told in TOLD
+        for _, runs in measured_silences(reports, place, told, "struct-ops")
+    )
+    return f"({odd} {'cell' if odd == 1 else 'cells'} of `struct-ops` would have a collapse at exactly half, by windows of an odd number.)"
+
+
+def why_late(reports, places):
+    """What of the time to new data is the sender's waiting, when it was told late, in words."""
+    found = []
+    for place in places:
+        for rtt in RTTS:
+            runs = [one for at, cell in measured_silences(reports, place, "late", "struct-ops") if at == rtt for one in cell]
+            times = silences(runs, "woken_s", "first_new_s")
+            if times:
+                woken, new = (statistics.median(column) * 1e3 for column in zip(*times))
+                found.append(f"{PLACES[place][3]}, {rtt} ms: {woken:.1f} and {new:.0f} ms")
+    if not found:
+        return []
+    return [
+        f"**Told {LATE_MS} ms late, it is not the sender that waits.** From the silence's end to the sender's first data, and to the first new data at the receiver,",
+        f"take with `struct-ops` in the median (at, round trip: both): {'; '.join(found)}.",
+        "At the station the sender goes on at once, at the correspondent when it hears of the end, half a round trip later. What is late is what collided: the receiver has",
+        "a hole, which a retransmission mends [a round trip after that](../host.md), and the retransmission waits behind what the queue holds.",
+        "",
+    ]
+
+
 def tables(reports, place, reached):
     """The tables of one place; what each case reached goes to `reached`."""
     lines = []
@@ -164,17 +265,17 @@ def tables(reports, place, reached):
                     for (name, case), runs in (cells(report) if report else {}).items():
                         if name != cc:
                             continue
-                        columns = row(case, runs, rtt)
+                        columns, reductions = row(case, runs, rtt)
                         table.append("| " + " | ".join([str(rtt), f"{length}", *columns]) + " |")
                         reached.setdefault((at, title, case), []).append(
-                            (statistics.fmean(values(runs, share)), f"{cc}, {rtt} ms, {length} s", columns[-1])
+                            (statistics.fmean(values(runs, share)), f"{cc}, {rtt} ms, {length} s", columns[-1], reductions)
                         )
             if table:
                 lines += [
                     f"## At {at}: {title[0].lower()}{title[1:]}, {cc}",
                     "",
-                    "| RTT, ms | silence, s | case | goodput / limit | cwnd before | at its end | after | new data, ms | timeouts | aim |",
-                    "|---" * 10 + "|",
+                    "| RTT, ms | silence, s | case | goodput / limit | cwnd before | at its end | after | with a reduction | woken, ms | new data, ms | timeouts | aim |",
+                    "|---" * 12 + "|",
                     *table,
                     "",
                 ]
@@ -211,11 +312,16 @@ def page(kept):
         "and at its end." + (" A host at the correspondent hears of each burst's start and end half a round trip later still." if "correspondent" in places else ""),
         "",
         "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
-        "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. New data: from the silence's end to the first data at",
-        "the receiver that moves the stream on, ms, median (greatest). Timeouts: `TCPTimeouts` of a run. Aim: at least",
-        f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, at least {AIM_CWND} of what it was), new data within the wire's round",
-        f"trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
+        "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. With a reduction: silences after which",
+        f"the window is then below {REDUCED} of what it was (CUBIC's reduction leaves 0.7, Reno's 0.5: RFC 9438, RFC 5681; a window that has grown back by then does not count). Woken:",
+        "from the silence's end to the sender's first data, and new data: to the first data at the receiver that moves the stream on, both in ms,",
+        "median (greatest). Timeouts: `TCPTimeouts` of a run. Aim: at least",
+        f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, no more than one segment below half of what it was: a halved",
+        f"window of an odd number of segments is half a segment below), new data within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
+        f"{told_apart(reports)} One reduction alone is no collapse; the last table counts the cells without any, too.",
         "",
+        *why_reduced(reports),
+        *why_late(reports, places),
         "**Why Reno over 100 ms misses its share even where its window is left alone.** In a silence the ACKs of what was on the wire gather at the base",
         "station, and come in one burst when the radio is back. What they let go at once is more than the station's queue of 100 packets has room for,",
         "and Reno takes most of the time between two silences to grow back from the loss. (In the simulator a queue of 1000 packets ends it:",
@@ -226,13 +332,14 @@ def page(kept):
     reached = {}
     for place in places:
         lines += tables(reports, place, reached)
-    lines += ["## The aim", "", "| at | told | case | cells that reach it | least goodput | miss goodput | miss cwnd | miss new data |", "|---" * 8 + "|"]
+    head = "| at | told | case | cells that reach it | without any reduction | least goodput | miss goodput | miss cwnd | miss new data |"
+    lines += ["## The aim", "", head, "|---" * 9 + "|"]
     for (at, title, case), found in reached.items():
-        least, where, _ = min(found)
-        missed = [sum(fault in told for *_, told in found) for fault in ("goodput", "cwnd", "new data")]
-        whole = sum(told == "yes" for *_, told in found)
+        least, where, *_ = min(found)
+        missed = [sum(fault in told for *_, told, _ in found) for fault in ("goodput", "cwnd", "new data")]
+        whole = [reductions for *_, told, reductions in found if told == "yes"]
         lines.append(
-            f"| {at} | {title} | {case} | {whole} of {len(found)} | {least:.3f} ({where}) | " + " | ".join(map(str, missed)) + " |"
+            f"| {at} | {title} | {case} | {len(whole)} of {len(found)} | {whole.count(0)} | {least:.3f} ({where}) | " + " | ".join(map(str, missed)) + " |"
         )
     return "\n".join(lines) + "\n"
 

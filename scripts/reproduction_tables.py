@@ -2,8 +2,8 @@
 """Fills the tables of reproductions/<paper> with what `linkhold reproduce <paper>` measures.
 
 A page keeps its prose: only what stands between <!-- measured --> and <!-- /measured --> is written anew. With --json
-it runs nothing and takes the report of a finished run. Read the change afterwards: prose may quote a number that is no
-longer there.
+it runs nothing and takes the report of a finished run, and with --fresh-json, too, that of the seeds on which the claims
+of some papers are confirmed (FRESH). Read the change afterwards: prose may quote a number that is no longer there.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+from estimates import built_from, program_commit
 from marks import between, write
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -53,6 +54,18 @@ ACTIVATION = {
 }
 # The source of the SNR that is not part of the project.
 MEASURED_LINK = "measured link"
+# Where the seeds begin on which a paper's claims are confirmed, as many as it has: seeds that nobody had run
+# when the criteria were as they are. Of `activation` the page itself cites a run of the first 400.
+FRESH = {"cr-aware": 101, "activation": 401}
+# cr-aware's claims on the order of the six, by the case ahead: figure, how the claim begins, in short.
+ORDER = {
+    "phy-lr": ("fig3", "Without CR-aware, PHY-LR carries more", "PHY-LR above NewReno"),
+    "tcp-lr": ("fig3", "Without CR-aware, TCP-LR carries more", "TCP-LR best without CR"),
+    "newreno+cr": ("fig4", "NewReno with CR-aware slightly", "NewReno+CR above TCP-LR"),
+    "phy-lr+cr": ("fig4", "PHY-LR with CR-aware is second", "PHY-LR+CR second"),
+    "tcp-lr+cr": ("fig4", "TCP-LR with CR-aware is best", "TCP-LR+CR best"),
+}
+AHEAD = "uplink packets over the best behind"
 CR_AWARE = {
     "fig3": (
         ("goodput", "B/s", "Goodput"),
@@ -104,6 +117,8 @@ class Figure:
 
     def __init__(self, record):
         self.seeds = record["seeds"]
+        # Older reports lack it.
+        self.first_seed = record.get("first_seed", 1)
         self.claims = record["claims"]
         self.rows = {}
         for row in record["rows"]:
@@ -169,8 +184,19 @@ def table(head, rows, align=None):
     return "\n".join(lines)
 
 
+VERDICTS = {True: "**yes**", False: "no", None: "undecided"}
+
+
 def verdict(claim):
-    return {True: "**yes**", False: "no", None: "undecided"}[claim["holds"]]
+    return VERDICTS[claim["holds"]]
+
+
+def is_at_least_one(row):
+    """Whether a ratio is at least 1, as the command judges it (crates/linkhold-reproduce/src/finding.rs)."""
+    if row["measured"] is None:
+        return False
+    low, high = row["ci95"] or [row["measured"]] * 2
+    return True if low >= 1 else False if high < 1 else None
 
 
 def measured_claim(claim):
@@ -328,6 +354,40 @@ def summary(figures, where, ours=None):
     return blocks
 
 
+def judged(every):
+    """How many of these claims hold, do not, and are undecided, in words."""
+    counts = [sum(claim["holds"] is wanted for claim in every) for wanted in (True, False, None)]
+    return f"{counts[0]} hold, {counts[1]} do not and {counts[2]} {'is' if counts[2] == 1 else 'are'} undecided"
+
+
+def seeds_of(figure):
+    return f"seeds {figure.first_seed} to {figure.first_seed + figure.seeds - 1}"
+
+
+def confirmation(figures, fresh, program):
+    """Every claim on the page's seeds and beside it on those that nobody had run before."""
+    pairs = []
+    for name, figure in figures.items():
+        again = fresh[name]
+        if [claim["text"] for claim in figure.claims] != [claim["text"] for claim in again.claims]:
+            sys.exit(f"{name}: the report of the fresh seeds has other claims")
+        if any(claim["criterion"] != other["criterion"] for claim, other in zip(figure.claims, again.claims)):
+            sys.exit(f"{name}: the report of the fresh seeds has other criteria")
+        pairs += [(name, claim, other) for claim, other in zip(figure.claims, again.claims)]
+    rows = []
+    for name, claim, other in pairs:
+        told = [text for one in (claim, other) for text in (f"{measured_claim(one)} {one['unit']}", verdict(one))]
+        rows.append([f"[{name}]({name}/README.md)", re.sub(r" \((section.*|beyond the paper)\)", "", claim["text"]), *told])
+    ours, theirs = seeds_of(next(iter(figures.values()))), seeds_of(next(iter(fresh.values())))
+    others = sum(claim["holds"] is not other["holds"] for _, claim, other in pairs)
+    title = (
+        f"**Confirmation.** The same claims and criteria on {theirs}, which were first run after the last claim was added and the last criterion "
+        f"changed ({program}): of {len(pairs)} claims {judged([other for *_, other in pairs])}, and {others or 'none'} "
+        f"{'have' if others > 1 else 'has'} another verdict than on {ours}:"
+    )
+    return [title, table(["figure", "claim", ours, "holds", theirs, "holds"], rows, ["---", "---", "---:", "---", "---:", "---"])]
+
+
 def is_ours(claim):
     return claim["text"].endswith("(beyond the paper)")
 
@@ -339,9 +399,8 @@ def summed(figures, every, whose, where):
         text = re.sub(r" \((section.*|beyond the paper\))", "", claim["text"])
         measured = f"{measured_claim(claim)} {claim['unit']}"
         rows.append([f"[{name}]({name}/README.md)", text, number(claim["paper"]), measured, verdict(claim)])
-    counts = [sum(claim["holds"] is wanted for _, claim in every) for wanted in (True, False, None)]
     title = (
-        f"Of {len(every)} claims{whose} {counts[0]} hold, {counts[1]} do not and {counts[2]} {'is' if counts[2] == 1 else 'are'} undecided, {where} "
+        f"Of {len(every)} claims{whose} {judged([claim for _, claim in every])}, {where} "
         f"({next(iter(figures.values())).seeds} seeds; in brackets the 95 % interval):"
     )
     head = ["figure", "claim", "paper", "measured", "holds"]
@@ -398,6 +457,34 @@ def activation_pages(figures):
     return texts
 
 
+def order(fig3, claims_of):
+    """What becomes of each claim on the order in every row of figure 3's tables."""
+    rows, verdicts = [], {}
+    for stack in fig3.stacks(AHEAD):
+        cells = []
+        for case in ORDER:
+            row = fig3.row(case, stack, AHEAD)
+            verdicts.setdefault(stack, []).append(is_at_least_one(row))
+            cells.append(f"{measured_claim(row)} {VERDICTS[verdicts[stack][-1]]}")
+        rows.append([stack, *cells])
+    # Judged here and by the command alike, or the table is not what the claims are judged by.
+    paper = next(iter(verdicts))
+    for (case, (name, begins, _)), ours in zip(ORDER.items(), verdicts[paper]):
+        claim = next(claim for claim in claims_of[name].claims if claim["text"].startswith(begins))
+        if (claim["holds"], claim["measured"]) != (ours, fig3.measured(case, paper, AHEAD)):
+            sys.exit(f"{case}: the order says otherwise than the claim that is judged on {paper}")
+    counts = [" / ".join(str(sum(of[index] is wanted for of in verdicts.values())) for wanted in VERDICTS) for index in range(len(ORDER))]
+    rows.append(["yes / no / undecided", *counts])
+    whole = [stack for stack, of in verdicts.items() if all(of)]
+    turned = [stack for stack, of in verdicts.items() if False in of]
+    title = (
+        f"The order in each row of [figure 3](../fig3/README.md): packets delivered over those of the best that the paper has behind, and whether the 95 % interval "
+        f"is above 1, as for the claims. All five hold in {len(whole)} of {len(verdicts)} rows ({'; '.join(whole)}); in {len(turned)} at least one does not "
+        f"({'; '.join(turned)}):"
+    )
+    return [title, table(["", *(short for *_, short in ORDER.values())], rows)]
+
+
 def cr_aware_pages(figures):
     """What each page's marks hold, by the page's path below reproductions/cr-aware."""
     texts = {}
@@ -413,6 +500,7 @@ def cr_aware_pages(figures):
         times = list(dict.fromkeys(x for _, of, metric, x in figures["fig4"].rows if (of, metric) == (stack, delivered)))
         rows = [[number(x)] + [cell(figures["fig4"].row(case, stack, delivered, x)) for case in cases] for x in times]
         texts["fig4/README.md"] += f"\n\nPackets delivered, {stack}:\n\n" + table(["time, s", *quoted(cases)], rows)
+    texts["fig4/README.md"] += "\n\n" + "\n\n".join(order(figures["fig3"], figures))
     texts["README.md"] = "\n\n".join(summary(figures, "with the paper's NewReno"))
     return texts
 
@@ -535,28 +623,50 @@ PAPERS = {
 }
 
 
-def report(options, paper):
-    """The report of a finished run, or of one that is made now."""
+def report(options, paper, known, *arguments):
+    """The report of a finished run, the file `known`, or of one that is made now."""
     if options.json:
-        return json.loads(options.json.read_text())
-    command = [options.program, "reproduce", paper, "--json"]
+        return json.loads(known.read_text())
+    # What is measured names the commit that it was built from.
+    program_commit(options.program)
+    command = [options.program, "reproduce", paper, *arguments, "--json"]
     finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
     if finished.returncode != 0:
         sys.exit("linkhold reproduce failed; the pages are as they were")
     return json.loads(finished.stdout)
 
 
+def figures_of(report, paper):
+    own = f"{paper}/"
+    records = [record for record in report["figures"] if record["id"].startswith(own)]
+    return {record["id"].removeprefix(own): Figure(record) for record in records}
+
+
+def confirmed(options, paper, figures):
+    """The paper's claims beside what fresh seeds say of them. `--quick`: claims are judged on the first stack alone."""
+    seeds = next(iter(figures.values())).seeds
+    again = report(options, paper, options.fresh_json, "--quick", "--seeds", str(seeds), "--first-seed", str(FRESH[paper]))
+    fresh = figures_of(again, paper)
+    if missing := [name for name in figures if name not in fresh]:
+        sys.exit(f"the report of the fresh seeds lacks {', '.join(missing)}")
+    for name, figure in fresh.items():
+        if (figure.first_seed, figure.seeds) != (FRESH[paper], seeds):
+            sys.exit(f"{name}: fresh are seeds {FRESH[paper]} and on, as many as the page has, and the report has {seeds_of(figure)}")
+    return confirmation(figures, fresh, built_from(again["program"]))
+
+
 def fill(options, paper):
     """Fills the pages of one paper."""
-    own = f"{paper}/"
-    records = [record for record in report(options, paper)["figures"] if record["id"].startswith(own)]
-    figures = {record["id"].removeprefix(own): Figure(record) for record in records}
+    figures = figures_of(report(options, paper, options.json), paper)
     pages = options.pages / paper
     missing = sorted(page.parent.name for page in pages.glob("*/README.md") if page.parent.name not in figures)
     if missing:
         sys.exit(f"the report lacks {', '.join(missing)}; it must be of all of `linkhold reproduce {paper}`")
     # All pages or none: a report that does not fit them stops here.
-    done = {pages / name: between(pages / name, OPENING, CLOSING, text) for name, text in PAPERS[paper](figures).items()}
+    texts = PAPERS[paper](figures)
+    if paper in FRESH:
+        texts["README.md"] += "\n\n" + "\n\n".join(confirmed(options, paper, figures))
+    done = {pages / name: between(pages / name, OPENING, CLOSING, text) for name, text in texts.items()}
     for page, text in done.items():
         write(page, text)
 
@@ -568,9 +678,14 @@ def main():
     parser.add_argument(
         "--json", type=pathlib.Path, metavar="FILE", help="what `linkhold reproduce PAPER --json` printed"
     )
+    parser.add_argument(
+        "--fresh-json", type=pathlib.Path, metavar="FILE", help="with --json: what it printed with --quick, and --seeds and --first-seed as FRESH has them"
+    )
     parser.add_argument("--pages", type=pathlib.Path, default=PAGES, help="where the papers' folders are")
     options = parser.parse_args()
     papers = options.papers or list(PAPERS)
+    if options.json and not options.fresh_json and set(papers) & set(FRESH):
+        parser.error(f"--json of {' or '.join(FRESH)} goes with --fresh-json")
     if unknown := [paper for paper in papers if paper not in PAPERS]:
         sys.exit(f"no paper called {', '.join(unknown)}; there are: {', '.join(PAPERS)}")
     for paper in papers:

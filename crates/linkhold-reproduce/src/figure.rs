@@ -60,12 +60,12 @@ pub(crate) fn measure(
 ) -> Result<Figure, ReproduceError> {
     let printed = paper.figure(figure.id)?;
     let id = format!("{}/{}", of.name, figure.id);
-    let seeds = options.repetitions(of.seeds);
-    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), seeds, progress)?;
+    let seeds = options.seeds(of.seeds);
+    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), seeds.clone(), progress)?;
     Ok(Figure {
-        title: printed.full_title(),
+        title: options.title(&printed.full_title(), of.seeds),
         id,
-        seeds: u64::from(seeds),
+        seeds: seeds.end - seeds.start,
         x_label: figure.x_label.to_owned(),
         rows: (figure.rows)(&grid),
         claims: judged(figure, printed, &grid),
@@ -132,6 +132,25 @@ pub(crate) fn row_of(
         // Adding zero turns a negative zero into a positive one.
         measured: estimate.mean + 0.0,
         ci95: estimate.ci95,
+    }
+}
+
+/// A row with what the runs of all seeds say together, as a claim's verdict would.
+pub(crate) fn row_of_finding(
+    variant: &Variant,
+    case: &str,
+    metric: &str,
+    unit: &str,
+    finding: &Finding,
+) -> FigureRow {
+    FigureRow {
+        case: format!("{case} [{}]", variant.stack),
+        metric: format!("{} {metric}", variant.direction),
+        unit: unit.to_owned(),
+        x: variant.x,
+        paper: None,
+        measured: finding.measured,
+        ci95: finding.ci95,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Results are ordered by variant, case and seed, never by completion, so a report is the same on any number
 //! of threads.
 
+use std::ops::Range;
+
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::Instant;
 use linkhold_results::{RunRecord, RunSeries};
@@ -98,27 +100,27 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Runs the scenario `toml` in every variant and every case, each with `seeds` seeds.
+    /// Runs the scenario `toml` in every variant and every case, each with each of `seeds`.
     pub(crate) fn run(
         figure: &str,
         toml: &str,
         variants: Vec<Variant>,
-        seeds: u32,
+        seeds: Range<u64>,
         progress: &dyn Progress,
     ) -> Result<Self, ReproduceError> {
         let mut jobs: Vec<(usize, Case)> = Vec::new();
         for (index, variant) in variants.iter().enumerate() {
             jobs.extend(variant.cases(figure, toml)?.into_iter().map(|case| (index, case)));
         }
-        progress.begin(figure, jobs.len() as u64 * u64::from(seeds));
+        progress.begin(figure, jobs.len() as u64 * (seeds.end - seeds.start));
         let points = jobs
             .into_par_iter()
             .map(|(variant, case)| {
                 let wanted = variants.get(variant).is_some_and(|variant| variant.watches_acks);
-                let (runs, acks) = (0..seeds)
+                let (runs, acks) = seeds
+                    .clone()
                     .into_par_iter()
-                    .map(|repetition| {
-                        let seed = case.scenario.seed + u64::from(repetition);
+                    .map(|seed| {
                         let mut acks = Acks { wanted, ..Acks::default() };
                         let run = linkhold_sim::run_case_observed(&case, seed, &mut acks);
                         progress.tick();

@@ -9,6 +9,7 @@
 //! the testbed cannot run is left out whole, by name and with the reason, from both columns.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use linkhold_results::{
     Claim, Figure, FigureRow, KernelPart, Program, ReproduceReport, RunRecord, RunSeries, Simulated,
@@ -130,7 +131,7 @@ pub fn reproduce_on(
         .map(|planned| {
             let variants = planned.variants.clone();
             let figure = planned.id();
-            let seeds = options.repetitions(planned.paper.seeds);
+            let seeds = options.seeds(planned.paper.seeds);
             let grid = Grid::run(&figure, planned.figure.scenario, variants, seeds, progress)?;
             Ok(Grid { judged_on: Some(planned.kernel.stack), ..grid })
         })
@@ -192,7 +193,7 @@ impl Plan {
                 continue;
             }
             for case in cases {
-                let runs = self.runs_of(&name, &variant, &case, options.repetitions(paper.seeds));
+                let runs = self.runs_of(&name, &variant, &case, options.seeds(paper.seeds));
                 planned.points.push(PlannedPoint { variant: planned.variants.len(), case: case.name, runs });
             }
             planned.variants.push(variant);
@@ -204,7 +205,7 @@ impl Plan {
     }
 
     /// Where the runs of `case` stand, which are added if nothing has asked for them before.
-    fn runs_of(&mut self, figure: &str, variant: &Variant, case: &Case, seeds: u32) -> Vec<usize> {
+    fn runs_of(&mut self, figure: &str, variant: &Variant, case: &Case, seeds: Range<u64>) -> Vec<usize> {
         let mut scenario = case.scenario.clone();
         // Neither changes a result.
         scenario.name.clear();
@@ -215,13 +216,13 @@ impl Plan {
         }
         let at = variant.x.map_or_else(String::new, |x| format!(" at {x}"));
         let wanted_by = format!("{figure} [{}], {}{at}", variant.stack, variant.direction);
-        let runs: Vec<usize> = (0..u64::from(seeds))
-            .map(|repetition| {
+        let runs: Vec<usize> = seeds
+            .map(|seed| {
                 self.runs.push(KernelRun {
                     wanted_by: wanted_by.clone(),
                     case: case.clone(),
                     congestion: congestion(case),
-                    seed: case.scenario.seed + repetition,
+                    seed,
                 });
                 self.runs.len() - 1
             })
@@ -305,7 +306,7 @@ impl PlannedFigure {
         rows.extend(self.rows(simulated, "simulator"));
         Ok(Figure {
             id: self.id(),
-            title: printed.full_title(),
+            title: options.title(&printed.full_title(), self.paper.seeds),
             seeds: seeds as u64,
             x_label: self.figure.x_label.to_owned(),
             rows,

@@ -1,5 +1,7 @@
 //! How much to measure, who hears of the progress, and what can go wrong.
 
+use std::ops::Range;
+
 use crate::paper::PaperError;
 
 /// How much to run.
@@ -10,19 +12,39 @@ pub struct Options {
     pub seeds: Option<u32>,
     /// Run the paper's own stack only, for a first look; every claim is still computed.
     pub quick: bool,
+    /// Seed of the first repetition; each further one takes the next.
+    pub first_seed: u64,
 }
 
 impl Options {
     /// The paper's number of seeds, every stack.
-    pub const FULL: Self = Self { seeds: None, quick: false };
+    pub const FULL: Self = Self { seeds: None, quick: false, first_seed: FIRST_SEED };
     /// Three seeds, the paper's stack only.
-    pub const QUICK: Self = Self { seeds: None, quick: true };
+    pub const QUICK: Self = Self { quick: true, ..Self::FULL };
 
     /// Repetitions of every point of a paper whose claims take `papers` of them.
     pub(crate) fn repetitions(self, papers: u32) -> u32 {
         self.seeds.unwrap_or(if self.quick { QUICK_SEEDS } else { papers })
     }
+
+    /// The seeds of these repetitions.
+    pub(crate) fn seeds(self, papers: u32) -> Range<u64> {
+        self.first_seed..self.first_seed + u64::from(self.repetitions(papers))
+    }
+
+    /// A figure's title, with the seeds where they are not those of the papers' pages.
+    pub(crate) fn title(self, title: &str, papers: u32) -> String {
+        let Range { start, end } = self.seeds(papers);
+        match end - start {
+            _ if start == FIRST_SEED => title.to_owned(),
+            0 | 1 => format!("{title}, seed {start}"),
+            _ => format!("{title}, seeds {start} to {}", end - 1),
+        }
+    }
 }
+
+/// Where the seeds of the papers' pages begin; every figure's scenario has this seed.
+pub const FIRST_SEED: u64 = 1;
 
 /// Repetitions for a first look.
 const QUICK_SEEDS: u32 = 3;

@@ -168,6 +168,9 @@ pub fn one_seed(text: &str) -> Result<u64, String> {
     Err(format!("one seed is set by `--set seed={text}`; `--seeds N` runs N seeds from that one on"))
 }
 
+/// As of a scenario's `seed`: with the repetitions after it still a number that readers of JSON take exactly.
+const MAX_FIRST_SEED: u64 = (1 << 53) - 10_000;
+
 /// `linkhold reproduce`.
 #[derive(Debug, Args)]
 #[command(
@@ -186,6 +189,7 @@ pub fn one_seed(text: &str) -> Result<u64, String> {
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
         linkhold reproduce dsasync --json       as JSON (linkhold.reproduce/1)\n  \
         linkhold reproduce dsasync --figure fig4,fig7\n  \
+        linkhold reproduce activation --first-seed 401              on seeds that its page does not show\n  \
         linkhold reproduce dsasync --stack linux --quick            against this kernel, as root\n  \
         linkhold reproduce dsasync/fig4 --stack linux --quick --seeds 10 --resume\n\n\
         Exit codes:\n  \
@@ -208,9 +212,13 @@ pub struct ReproduceArgs {
     /// Three seeds and one stack only: the paper's, or with --stack linux the kernel's at 3 ms.
     #[arg(long)]
     pub quick: bool,
-    /// Repetitions [default: 10, of activation 100; with --quick 3].
+    /// Repetitions [default: 10, of cr-aware and activation 100; with --quick 3].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
+    /// Seed of the first repetition, a whole number; each further one takes the next. The pages of
+    /// reproductions/ begin at 1: others confirm what those were chosen on, or do not.
+    #[arg(long, value_name = "N", default_value_t = linkhold_reproduce::FIRST_SEED, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=MAX_FIRST_SEED))]
+    pub first_seed: u64,
     /// Threads of the simulator [default: one per core]. Results do not depend on it.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

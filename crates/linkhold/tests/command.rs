@@ -177,6 +177,10 @@ fn a_seed_that_is_not_a_number_is_refused() {
     );
     refused(SCENARIO, &[], &["run", "s.toml", "--seeds", "many"], "invalid value 'many' for '--seeds <N>'");
     refused(SCENARIO, &[], &["run", "s.toml", "--seeds", "-3"], "invalid value '-3' for '--seeds <N>'");
+    for nonsense in ["many", "-3", "1.5", "9007199254740991"] {
+        let args = ["reproduce", "cr-aware", "--first-seed", nonsense];
+        refused(SCENARIO, &[], &args, &format!("invalid value '{nonsense}' for '--first-seed <N>'"));
+    }
     // jq and most other readers of JSON cannot tell 2^53 and 2^53 + 1 apart.
     for seed in ["9007199254740991", "9007199254740993"] {
         let set = format!("seed={seed}");

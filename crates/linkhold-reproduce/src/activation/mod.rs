@@ -93,7 +93,7 @@ mod tests {
     fn every_claim_is_measured_and_a_transfer_that_ends_is_whole() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
         for (id, seeds) in [("fig3", 1), ("fig4", 1), ("fig5", 1), ("harm", 2), ("signal", 1)] {
-            let once = Options { seeds: Some(seeds), quick: true };
+            let once = Options { seeds: Some(seeds), ..Options::QUICK };
             let spec = FIGURES.iter().find(|spec| spec.id == id).expect("it is there");
             let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).expect("it runs");
             assert!(measured.rows.iter().all(|row| row.measured.is_finite()), "{id}: {:?}", measured.rows);

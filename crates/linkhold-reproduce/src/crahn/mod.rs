@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn every_claim_is_measured() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let once = Options { seeds: Some(2), quick: true };
+        let once = Options { seeds: Some(2), ..Options::QUICK };
         for spec in FIGURES {
             let short = FigureSpec { variants: spec.variants, ..*spec };
             let measured = measure(&PAPER, &short, &paper, once, &crate::Silent).expect("it runs");

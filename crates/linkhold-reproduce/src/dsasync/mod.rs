@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_was_given_is_shown_beside_the_papers_number_and_not_judged() {
         let paper = Paper::parse(PAPER.numbers).unwrap();
-        let once = Options { seeds: Some(1), quick: true };
+        let once = Options { seeds: Some(1), ..Options::QUICK };
         for (figure, metrics) in [
             (
                 "overhead",

@@ -79,7 +79,7 @@ impl Testbed for Changed {
 }
 
 fn quick(seeds: u32) -> Options {
-    Options { seeds: Some(seeds), quick: true }
+    Options { seeds: Some(seeds), ..Options::QUICK }
 }
 
 fn of(selector: &str) -> Selection<'_> {

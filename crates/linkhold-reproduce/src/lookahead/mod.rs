@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn every_claim_is_measured() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let once = Options { seeds: Some(1), quick: true };
+        let once = Options { seeds: Some(1), ..Options::QUICK };
         let spec = FIGURES.iter().find(|spec| spec.id == "fig5").expect("it is there");
         let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).expect("it runs");
         assert!(!measured.claims.is_empty());

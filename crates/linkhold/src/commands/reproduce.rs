@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use linkhold_reproduce::{
     Options, ReproduceError, Selection, check_selection, reproduce, reproduce_on, scenario_texts,
 };
-use linkhold_results::ReproduceReport;
 use linkhold_results::html::render_reproduce;
 use linkhold_results::table::reproduce_table;
+use linkhold_results::{Figure, KernelPart, Program, ReproduceReport};
+use serde::Serialize;
 
 use crate::cli::{ReproduceArgs, ReproduceStack};
 use crate::output::{OutputFolder, print, width};
@@ -70,7 +71,7 @@ fn on_the_kernel(args: &ReproduceArgs) -> Result<(), Failure> {
 
 impl ReproduceArgs {
     fn options(&self) -> Options {
-        Options { seeds: self.seeds, quick: self.quick }
+        Options { seeds: self.seeds, quick: self.quick, first_seed: self.first_seed }
     }
 
     fn selection(&self) -> Selection<'_> {
@@ -98,13 +99,38 @@ fn failure(error: ReproduceError) -> Failure {
     }
 }
 
+/// The report as JSON has it: each figure says at which seed its repetitions began.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema: &'a str,
+    program: &'a Program,
+    figures: Vec<WrittenFigure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a KernelPart>,
+}
+
+#[derive(Serialize)]
+struct WrittenFigure<'a> {
+    #[serde(flatten)]
+    figure: &'a Figure,
+    first_seed: u64,
+}
+
+impl<'a> Written<'a> {
+    fn of(report: &'a ReproduceReport, first_seed: u64) -> Self {
+        let ReproduceReport { schema, program, figures, kernel } = report;
+        let figures = figures.iter().map(|figure| WrittenFigure { figure, first_seed });
+        Self { schema, program, figures: figures.collect(), kernel: kernel.as_ref() }
+    }
+}
+
 /// Writes and prints the report.
 fn deliver(
     args: &ReproduceArgs,
     folder: Option<OutputFolder>,
     report: &ReproduceReport,
 ) -> Result<(), Failure> {
-    let json = super::to_json(report)?;
+    let json = super::to_json(&Written::of(report, args.first_seed))?;
     let mut written = None;
     if let Some(folder) = folder {
         folder.write("reproduce.json", &json)?;

@@ -1,0 +1,64 @@
+"""scripts/host_table.py: what counts as a collapse and as a reduction, whatever a window's last segment. `make pages`
+runs this; LINKHOLD names the program, which only computes means and intervals here."""
+
+import pathlib
+import sys
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(SCRIPTS))
+
+import host_table  # noqa: E402
+
+
+def runs(*windows):
+    """One run whose silences have these windows before, at the end and after, and are otherwise as good as can be."""
+    stories = [dict(zip(host_table.KEPT, (*window, 0.052, 0.001, 0))) for window in windows]
+    return [{"seed": 1, "totals": {"limit_share": 0.99}, "linux": {"counters": {}, "silences": stories}}]
+
+
+def verdict(*windows):
+    columns, reductions = host_table.row("struct-ops", runs(*windows), 50)
+    return columns[-1], reductions
+
+
+class Collapse(unittest.TestCase):
+    def test_a_halving_is_judged_alike_for_odd_and_even_windows(self):
+        for before in (140, 173, 7, 8):
+            self.assertEqual(verdict((before, before, before // 2)), ("yes", 1), before)
+
+    def test_a_window_below_half_at_the_end_or_after_is_a_collapse(self):
+        for window in ((140, 140, 68), (173, 85, 173), (140, 1, 140), (173, 173, 85)):
+            self.assertEqual(verdict(window)[0], "not cwnd", window)
+
+    def test_one_silence_of_many_is_enough(self):
+        self.assertEqual(verdict(*[(100, 100, 100)] * 9, (100, 100, 30)), ("not cwnd", 1))
+
+    def test_a_bound_of_exactly_half_is_said_to_tell_odd_windows_apart(self):
+        self.assertTrue(host_table.by_rounding([(173, 86), (140, 140)]))
+        self.assertFalse(host_table.by_rounding([(140, 70)]), "half is not below half")
+        self.assertFalse(host_table.by_rounding([(173, 86), (140, 1)]), "a collapse by any bound")
+
+
+class Reduction(unittest.TestCase):
+    def test_cubics_and_renos_reductions_count_and_a_smaller_step_does_not(self):
+        self.assertEqual(verdict((200, 200, 140), (200, 200, 100), (200, 200, 150), (200, 200, 210))[1], 2)
+
+    def test_each_row_says_of_how_many(self):
+        columns, _ = host_table.row("plain", runs((200, 200, 140), (200, 200, 200), (200, 200, None)), 50)
+        self.assertIn("1 of 2", columns)
+
+    def test_the_burst_fits_up_to_the_queue_and_half_the_wire(self):
+        # 50 ms at 17.5 Mbit/s are 73 segments of 1500 bytes.
+        self.assertTrue(host_table.burst_fits(136, 50))
+        self.assertFalse(host_table.burst_fits(137, 50))
+
+
+class Woken(unittest.TestCase):
+    def test_the_senders_wait_stands_before_the_receivers(self):
+        columns, _ = host_table.row("plain", runs((200, 200, 200)), 50)
+        self.assertEqual(columns[columns.index("0 of 1") :][1:3], ["1 (1)", "52 (52)"])
+
+
+if __name__ == "__main__":
+    unittest.main()
