@@ -103,15 +103,15 @@ def silences(runs, *keys):
 
 
 def collapsed(before, left):
-    """Whether a window is more than a segment below half of what it was. At exactly half, Reno's halving would be a
-    collapse where the window is odd and none where it is even."""
-    return left < before / 2 - 1
+    """Whether a window is no more than half of what it was, or half a segment above that: at less than half, Reno's halving
+    would be a collapse where the window is odd and none where it is even."""
+    return left <= (before + 1) / 2
 
 
 def by_rounding(windows):
-    """Whether these windows collapsed only by the half segment that a halved odd number lacks."""
-    below = [(before, left) for before, left in windows if left < before / 2]
-    return bool(below) and not any(collapsed(before, left) for before, left in below)
+    """Whether these windows collapsed only by being exactly halved, an even number, or rounded up."""
+    halved = [(before, left) for before, left in windows if collapsed(before, left)]
+    return bool(halved) and not any(left < before / 2 for before, left in halved)
 
 
 def reduced(after):
@@ -221,14 +221,14 @@ def why_reduced(reports):
 
 
 def told_apart(reports):
-    """How many cells a bound of exactly half would tell otherwise."""
+    """How many cells a bound of less than half would tell otherwise."""
     odd = sum(
         by_rounding(silences(runs, "cwnd_before", "cwnd_at_end") + silences(runs, "cwnd_before", "cwnd_after"))
         for place in PLACES
         for told in TOLD
         for _, runs in measured_silences(reports, place, told, "struct-ops")
     )
-    return f"({odd} {'cell' if odd == 1 else 'cells'} of `struct-ops` would have a collapse at exactly half, by windows of an odd number.)"
+    return f"({odd} {'cell' if odd == 1 else 'cells'} of `struct-ops` have a collapse only by windows that are exactly half.)"
 
 
 def why_late(reports, places):
@@ -316,8 +316,8 @@ def page(kept):
         f"the window is then below {REDUCED} of what it was (CUBIC's reduction leaves 0.7, Reno's 0.5: RFC 9438, RFC 5681; a window that has grown back by then does not count). Woken:",
         "from the silence's end to the sender's first data, and new data: to the first data at the receiver that moves the stream on, both in ms,",
         "median (greatest). Timeouts: `TCPTimeouts` of a run. Aim: at least",
-        f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, no more than one segment below half of what it was: a halved",
-        f"window of an odd number of segments is half a segment below), new data within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
+        f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, above half of what it was, so that Reno's halving is a",
+        f"collapse whether the number of segments is odd or even), new data within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
         f"{told_apart(reports)} One reduction alone is no collapse; the last table counts the cells without any, too.",
         "",
         *why_reduced(reports),

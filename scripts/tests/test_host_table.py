@@ -25,7 +25,8 @@ def verdict(*windows):
 class Collapse(unittest.TestCase):
     def test_a_halving_is_judged_alike_for_odd_and_even_windows(self):
         for before in (140, 173, 7, 8):
-            self.assertEqual(verdict((before, before, before // 2)), ("yes", 1), before)
+            self.assertEqual(verdict((before, before, before // 2)), ("not cwnd", 1), before)
+            self.assertEqual(verdict((before, before, before // 2 + 2))[0], "yes", before)
 
     def test_a_window_below_half_at_the_end_or_after_is_a_collapse(self):
         for window in ((140, 140, 68), (173, 85, 173), (140, 1, 140), (173, 173, 85)):
@@ -34,10 +35,10 @@ class Collapse(unittest.TestCase):
     def test_one_silence_of_many_is_enough(self):
         self.assertEqual(verdict(*[(100, 100, 100)] * 9, (100, 100, 30)), ("not cwnd", 1))
 
-    def test_a_bound_of_exactly_half_is_said_to_tell_odd_windows_apart(self):
-        self.assertTrue(host_table.by_rounding([(173, 86), (140, 140)]))
-        self.assertFalse(host_table.by_rounding([(140, 70)]), "half is not below half")
-        self.assertFalse(host_table.by_rounding([(173, 86), (140, 1)]), "a collapse by any bound")
+    def test_cells_that_only_an_exact_half_decides_are_counted(self):
+        self.assertTrue(host_table.by_rounding([(140, 70), (140, 140)]))
+        self.assertFalse(host_table.by_rounding([(140, 72)]), "no collapse")
+        self.assertFalse(host_table.by_rounding([(140, 70), (140, 1)]), "a collapse by any bound")
 
 
 class Reduction(unittest.TestCase):
