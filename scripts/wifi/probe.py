@@ -27,8 +27,9 @@ DATAGRAM = struct.Struct("!Id")
 ETH_P_ALL, ETH_P_IP, PACKET_HOST, PACKET_BROADCAST, PACKET_OUTGOING = 0x0003, 0x0800, 0, 1, 4
 # Python names none of these (asm-generic/socket.h).
 SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
-# What `air` hears that nobody has read yet: more than all of a download's time.
-AIR_BUFFER = 1 << 24
+# What nobody has read yet, of `air` more than all of a download's time. Of datagrams a usual buffer has room for some 92 (in
+# the kernel each takes more than its bytes): 100 that are let go at once, or come after the machine stood still, overflow it.
+AIR_BUFFER, DATAGRAMS_BUFFER = 1 << 24, 1 << 22
 
 
 def serve(port, seconds):
@@ -68,6 +69,7 @@ def send(host, port, numbers, size, interval):
 
 def receive(port, path, last, seconds):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAMS_BUFFER)
     sock.bind(("0.0.0.0", port))
     number, end = None, time.time() + seconds
     with open(path, "w") as out:
