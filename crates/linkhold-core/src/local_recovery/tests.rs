@@ -387,7 +387,7 @@ const LONGEST: u64 = 2000 + 100;
 fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direction) -> BTreeMap<u64, u32> {
     let mut now = 0;
     let mut again: BTreeMap<u64, u32> = BTreeMap::new();
-    // What each flow's ACKs that passed have acknowledged.
+    // What each flow's packets that passed have acknowledged: pure ACKs, and data the same way.
     let mut acknowledged: BTreeSet<(u16, u32)> = BTreeSet::new();
     for (pause, one) in moves {
         now += pause;
@@ -416,6 +416,7 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
             Move::Uplink(flow, segment) => {
                 let (_, verdict, more) = talk.packet(now, outgoing.opposite(), *flow, &data(*segment));
                 assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "data passes");
+                acknowledged.insert((*flow, data(*segment).ack.0));
                 actions.extend(more);
             }
             Move::Reset(flow) => {

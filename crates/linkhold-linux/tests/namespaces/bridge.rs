@@ -192,8 +192,8 @@ pub fn an_interface_that_is_not_there() -> Outcome {
     Ok(())
 }
 
-/// An interface that may gather more than 64 KiB (BIG TCP) is told of by log, status and doctor where aggregates
-/// come whole, and no more once it may not; where they are split, never.
+/// An interface that may gather more than 64 KiB (BIG TCP) is told of by log, status and doctor where
+/// aggregates come whole, and no more once it may not; where they are split, never.
 pub fn aggregates_that_no_header_can_name() -> Outcome {
     let path = Path::build()?;
     let told = "wired0 may have aggregates of 185000 bytes (BIG TCP)";

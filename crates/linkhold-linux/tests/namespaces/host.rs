@@ -268,8 +268,13 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             if congestion == "cubic" && freeze == "kernel" {
                 // Not ours: this shows that the silence costs whoever is not frozen.
                 assert!(silent.cwnd < before.cwnd, "{before:?} {silent:?}");
-                // Above the old one if the window had grown far enough beyond it.
-                assert_ne!(silent.ssthresh, before.ssthresh, "a timeout sets it: {before:?} {silent:?}");
+                // Above the old one if the window had grown far enough beyond it, and the old one again where
+                // it had just grown to what a loss had cut to 0.7 (seen once).
+                let set = before.cwnd * 7 / 10;
+                assert!(
+                    silent.ssthresh != before.ssthresh || silent.ssthresh.abs_diff(set) <= 1,
+                    "a timeout sets it: {before:?} {silent:?}"
+                );
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the

@@ -2,7 +2,6 @@
 
 use linkhold_results::{FigureRow, FlowSeries, RunRecord};
 
-use super::claims::order_rows;
 use crate::figure::{row, row_of, rows_of, timeouts};
 use crate::grid::{Grid, Point, Variant};
 
@@ -84,7 +83,6 @@ pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {
             row.paper = Some(delivered);
         }
     }
-    rows.extend(order_rows(grid));
     rows
 }
 

@@ -29,7 +29,7 @@ const FIGURES: &[FigureSpec] = &[
         scenario: scenario!("fig3"),
         x_label: "",
         variants: figures::assumptions,
-        rows: figures::goodput_rows,
+        rows: |grid| [figures::goodput_rows(grid), claims::order_rows(grid)].concat(),
         claim: claims::fig3,
     },
     FigureSpec {
