@@ -282,7 +282,7 @@ def main():
     pages = {
         "mesh.md": (mesh(estimates), ()),
         "jitter.md": (jitter(estimates), ()),
-        "router.md": (router(estimates), ("costs", "wifi", "killed")),
+        "router.md": (router(estimates), ("costs", "killed", "wifi", "wifi-judged", "wifi-returns")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),
     }
