@@ -64,7 +64,20 @@ impl Sender {
         Self { transfer, socket }
     }
 
+    /// Linux reads cwnd before it takes the socket's lock, and the state after that (`tcp_get_info`): where ACKs
+    /// are being taken meanwhile, the state is of a later time. Between two looks with one state cwnd is of it.
     fn windows(&self) -> Windows {
+        let mut before = self.look();
+        loop {
+            let now = self.look();
+            if now.state == before.state {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    fn look(&self) -> Windows {
         // SAFETY: all bytes of a tcp_info are numbers, for which zero is a value.
         let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -269,10 +282,11 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 // Not ours: this shows that the silence costs whoever is not frozen.
                 assert!(silent.cwnd < before.cwnd, "{before:?} {silent:?}");
                 // Above the old one if the window had grown far enough beyond it, and the old one again where
-                // it had just grown to what a loss had cut to 0.7 (seen once).
-                let set = before.cwnd * 7 / 10;
+                // it had grown back to what a loss had cut to 0.7, where CUBIC stays for long: all of that
+                // window is unacknowledged then (147 and 102 segments, seen twice).
+                let set = silent.unacked * 7 / 10;
                 assert!(
-                    silent.ssthresh != before.ssthresh || silent.ssthresh.abs_diff(set) <= 1,
+                    silent.ssthresh != before.ssthresh || silent.ssthresh.abs_diff(set) <= 2,
                     "a timeout sets it: {before:?} {silent:?}"
                 );
             } else if congestion != "cubic" {
