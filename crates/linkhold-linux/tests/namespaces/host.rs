@@ -64,8 +64,9 @@ impl Sender {
         Self { transfer, socket }
     }
 
-    /// Linux reads cwnd before it takes the socket's lock, and the state after that (`tcp_get_info`): where ACKs
-    /// are being taken meanwhile, the state is of a later time. Between two looks with one state cwnd is of it.
+    /// Linux reads cwnd before it takes the socket's lock, and the state after that (`tcp_get_info`): where
+    /// ACKs are being taken meanwhile, the state is of a later time. Between two looks with one state cwnd is
+    /// of it.
     fn windows(&self) -> Windows {
         let mut before = self.look();
         loop {
