@@ -11,7 +11,7 @@ linkhold=$(readlink -f "${1:?usage: run.sh LINKHOLD [FOLDER [ROUNDS]]}")
 rounds=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${2:-${CARGO_TARGET_DIR:-$here/../../target}/wifi}
-# The boot takes 15 s, the check for radars 60, everything together 125; a loaded machine takes twice as long.
+# The boot takes 15 s, the check for radars 60, everything together 180; a loaded machine takes twice as long.
 limit=$((420 + 100 * ${rounds:-0}))
 packages=(qemu-system-x86 hostapd wpasupplicant iw wireless-regdb busybox-static kmod iproute2 iperf3 nftables python3-minimal)
 
