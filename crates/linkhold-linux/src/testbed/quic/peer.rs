@@ -57,37 +57,25 @@ impl Pair {
         let side = |counters: &Arc<Counters>| transport(common, datagram, counters.clone()).map(Arc::new);
         let calls = identity.client(side(&client_counters)?)?;
         let answers = identity.server(side(&server_counters)?)?;
-        let client = Peer::new(Start {
-            socket: client,
-            endpoint: Endpoint::new(shared.clone(), None, false, None),
+        let client = Peer {
             calls: Some((calls, to, at)),
-            application: Application::new(at_client, Side::Opens),
-            counters: client_counters,
-            warm_up: common.warm_up,
-        });
-        let server = Peer::new(Start {
-            socket: server,
-            endpoint: Endpoint::new(shared, Some(Arc::new(answers)), false, None),
-            calls: None,
-            application: Application::new(at_server, Side::Takes),
-            counters: server_counters,
-            warm_up: common.warm_up,
-        });
+            ..Peer::new(
+                client,
+                Endpoint::new(shared.clone(), None, false, None),
+                Application::new(at_client, Side::Opens),
+                client_counters,
+                common.warm_up,
+            )
+        };
+        let server = Peer::new(
+            server,
+            Endpoint::new(shared, Some(Arc::new(answers)), false, None),
+            Application::new(at_server, Side::Takes),
+            server_counters,
+            common.warm_up,
+        );
         Ok([client, server])
     }
-}
-
-/// What an end needs to begin.
-struct Start {
-    socket: UdpSocket,
-    endpoint: Endpoint,
-    /// Of a client: its side of the connection, whom to call, and when, after the start of the run.
-    calls: Option<(ClientConfig, SocketAddr, Duration)>,
-    application: Application,
-    /// What its congestion control counts.
-    counters: Arc<Counters>,
-    /// When counting begins, after the start of the run.
-    warm_up: Duration,
 }
 
 /// What an end leaves.
@@ -104,9 +92,13 @@ pub struct End {
 pub struct Peer {
     socket: UdpSocket,
     endpoint: Endpoint,
+    /// Of a client that has not called yet: its side of the connection, whom to call, and when, after the
+    /// start of the run.
     calls: Option<(ClientConfig, SocketAddr, Duration)>,
     application: Application,
+    /// What its congestion control counts.
     counters: Arc<Counters>,
+    /// When counting begins, after the start of the run.
     warm_up: Duration,
     connection: Option<(ConnectionHandle, Connection)>,
     established: bool,
@@ -119,13 +111,18 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// An end before the run.
-    fn new(start: Start) -> Self {
-        let Start { socket, endpoint, calls, application, counters, warm_up } = start;
+    /// An end before the run, which calls nobody.
+    fn new(
+        socket: UdpSocket,
+        endpoint: Endpoint,
+        application: Application,
+        counters: Arc<Counters>,
+        warm_up: Duration,
+    ) -> Self {
         Self {
             socket,
             endpoint,
-            calls,
+            calls: None,
             application,
             counters,
             warm_up,
