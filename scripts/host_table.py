@@ -38,7 +38,7 @@ TOLD = {
 # Where `linkhold host` is: how its parts' names begin, the scenario, the congestion controls, and how the page writes it.
 PLACES = {
     "station": ("", AT_STATION, ["cubic", "reno"], "the station"),
-    "correspondent": ("correspondent-", AT_CORRESPONDENT, ["cubic"], "the correspondent"),
+    "correspondent": ("correspondent-", AT_CORRESPONDENT, ["cubic", "reno"], "the correspondent"),
 }
 # The aim of a case in a cell: share of the limit, and time to new data beyond a round trip.
 AIM_SHARE, AIM_RESUME_S = 0.97, 0.005
@@ -161,8 +161,8 @@ CORRESPONDENT = [
     f"**At the correspondent:** one bulk download, [`{AT_CORRESPONDENT}`](../../{AT_CORRESPONDENT}), over the same channel; the base station's queue of 100",
     "packets keeps its packets in a silence. `plain`, `freeze` and `struct-ops` are as above, with `linkhold host` beside the sender on the wire. `agent`:",
     "`linkhold agent` with `dsasync` at the base station instead, told the channel's rate, and the senders left alone.",
-    "",
 ]
+BOTH = ["`agent-and-struct-ops`: that agent, and a sender frozen as in `struct-ops`."]
 
 
 def has_case(reports, place, case):
@@ -306,6 +306,8 @@ def page(kept):
         *(DSASYNC if has_case(reports, "station", "dsasync") else []),
         "",
         *(CORRESPONDENT if "correspondent" in places else []),
+        *(BOTH if has_case(reports, "correspondent", "agent-and-struct-ops") else []),
+        *([""] if "correspondent" in places else []),
         "**What was told.** "
         + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
         "The host is told of each burst's end at once, and nobody tells a burst ahead. The gate's samples are as late as the bursts, at a dip's start",
