@@ -32,6 +32,7 @@ CASES = {
     "fq_codel": "no mechanism, `fq_codel`",
     "pass": '`dsasync`, `datagrams = "pass"`',
     "hold": '`dsasync`, `datagrams = "hold"` (default)',
+    "untold": "... the rate not told (the agent's default)",
     "200ms": "... `datagram_max_age` 200 ms",
     "1s": "... 1 s (default)",
     "0s": "... no limit",
@@ -91,6 +92,7 @@ def world_words(world):
     """A world as the page calls it: the number of a hog and the round trip stand bare in the raw data."""
     what, *bursts, rtt = world.split(", ")
     what = re.sub(r"^hog ([\d.]+)$", r"a hog of \1 times the radio's rate", what)
+    bursts = ["begun 2 s after the download" if words == "2 s later" else words for words in bursts]
     return ", ".join([what, *bursts, f"wired round trip of {rtt}"])
 
 
@@ -388,7 +390,17 @@ def conclusions(sim):
     for key, more in (("lost", lambda a, b: a > b), ("udp_p99_s", lambda a, b: a < b)):
         assert all(more(mean_of(sim, world, "200ms", key), mean_of(sim, world, "1s", key)) for world in long)
         assert all(more(mean_of(sim, world, "1s", key), mean_of(sim, world, "0s", key)) for world in long)
+    untold = {world: mean_of(sim, world, "untold", "tcp") for world in hogs}
+    missed = [f"{world_words(world)} ({share:.3f})" for world, share in untold.items() if share < 0.45]
+    assert all(row["windows_closed"] == 0 for row in sim if row["case"] == "untold")
     return [
+        *wrapped(
+            f"Where the rate is not told, the download has at least 0.45 of the limit beside {len(untold) - len(missed)} of {len(untold)} hogs"
+            + (f", and less beside {'; '.join(missed)}" if missed else "")
+            + ". Before the first acknowledgments nobody knows the rate, and what a hog's full queue loses then takes CUBIC long to get back over a long round trip. The "
+            "download's delay is greater than where the rate is told, because its window is of the whole rate and the turns give it half."
+        ),
+        "",
         *wrapped(
             '`datagrams = "hold"` is the default because in every cell with a hog it leaves the download at least 0.45 of the limit (the criterion, fixed before) '
             'and closes no window, where `datagrams = "pass"` leaves the download next to nothing; because it loses fewer datagrams in every cell with media; and '
@@ -411,7 +423,7 @@ def page(simulator, kernel_data, quic_data):
         *wrapped(
             "One CUBIC download (Linux profile) and one UDP flow at the same station, 24 Mbit/s, router's queue not visible (fifo of 100 below the mechanism unless named), "
             f"20 s counted, 5 seeds; {built_from(simulator)}. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without "
-            "a mechanism are told nothing. The UDP sender heeds nothing: it is the share of the download that tells whether it is kept."
+            "a mechanism are told nothing, and where *the rate is not told* only the silences are. The UDP sender heeds nothing: it is the share of the download that tells whether it is kept."
         ),
         "",
         *wrapped(

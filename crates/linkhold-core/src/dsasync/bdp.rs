@@ -57,6 +57,11 @@ const PACING_GAIN: f64 = 1.25;
 /// ([`Untold::most_below`](super::untold::Untold::most_below)) holds packets back, not the pace.
 const LEAST_PACE: BitRate = BitRate(1_200_000);
 
+/// Pace of held packets by this rate, bytes/ns.
+pub(super) fn pace_of(rate: f64) -> BitRate {
+    BitRate((rate * PACING_GAIN * 8e9) as u64).max(LEAST_PACE)
+}
+
 /// The clamp's cell-wide part.
 #[derive(Debug)]
 pub(super) struct Bdp {
@@ -206,8 +211,7 @@ impl Bdp {
 
     /// Rate at which held packets may go to a radio of unknown capacity.
     pub fn pace(&self) -> Option<BitRate> {
-        let pace = BitRate((self.fastest() * PACING_GAIN * 8e9) as u64).max(LEAST_PACE);
-        (self.bytes_per_ns <= 0.0 && self.filled).then_some(pace)
+        (self.bytes_per_ns <= 0.0 && self.filled).then(|| pace_of(self.fastest()))
     }
 
     /// The channel's rate is told.

@@ -12,10 +12,11 @@
 //!
 //! Nothing can be said to the sender of a datagram, so there is no window, no clamp and no acknowledgment
 //! here, and what is held closes nobody's window: space is low or ample without it. What a datagram takes of
-//! the air does count: the pacer books it as it books a segment. It does not count in the shares by which
-//! windows are held down (`bdp.rs`, `shares.rs`). If it did, a sender that heeds nothing would refill
-//! whatever the smaller windows left free, until nothing was left for them; the turns that queues take give
-//! each its share instead.
+//! the air does count: the pacer books it as it books a segment, and where nobody tells the rate it is below
+//! until it has passed ([`Unacknowledged`](super::unacknowledged::Unacknowledged)). It does not count in the
+//! shares by which windows are held down (`bdp.rs`, `shares.rs`). If it did, a sender that heeds nothing
+//! would refill whatever the smaller windows left free, until nothing was left for them; the turns that
+//! queues take give each its share instead.
 //!
 //! A flow is known by addresses and ports. A flow that its station has answered gets a queue of its own.
 //! Flows that their station never answers (a flood, but also live video sent one way) share one queue a
@@ -96,6 +97,7 @@ impl DsaSync {
         let arrival = datagram.origin == Origin::Arrival;
         if !arrival {
             self.downlink.pacer.on_taken_back(datagram.len);
+            self.round_trips.on_unacknowledged_back(datagram.len);
         }
         let silent = self.shared.monitor.tfp(datagram.station);
         if silent {
@@ -104,6 +106,7 @@ impl DsaSync {
         let waits = silent || self.waits(now, slot, &packet);
         if arrival && !waits {
             self.downlink.pacer.on_sent(now, datagram.len);
+            self.round_trips.on_unacknowledged(now, datagram.len);
             return Verdict::Forward(Rewrite::NONE);
         }
         let verdict = self.downlink.hold_datagram(now, &mut self.shared, slot, &packet, out);

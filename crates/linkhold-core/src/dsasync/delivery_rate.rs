@@ -29,6 +29,9 @@
 //! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean
 //!   rate all the time, so that a queue would stand below for it, which CoDel drops from. Here it is what is
 //!   acknowledged together.
+//! - What passes and nobody acknowledges ([`Unacknowledged`](super::unacknowledged::Unacknowledged)) counts
+//!   as delivered, less the part that is lost, which is that of the station's own: of its own bytes as many
+//!   are lost as go down once more.
 //! - A silence ends a sample; it is in neither rate.
 
 use super::departures::Departures;
@@ -51,6 +54,10 @@ const QUEUED: f64 = 2.0;
 
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
 const LONGEST: Duration = Duration::from_secs(1);
+
+/// Weight of a sample in the share of bytes that are lost. A sample of a connection that loses much has one
+/// segment, lost or not.
+const LOSSES_STEP: f64 = 1.0 / 8.0;
 
 /// ACKs with less time between them are one bunch.
 const TOGETHER: Duration = Duration::from_millis(1);
@@ -224,17 +231,40 @@ struct Sample {
     began: Instant,
     sent: Instant,
     bytes: u64,
+    /// Of what nobody acknowledges: bytes that passed, or were lost.
+    beside: u64,
+    /// Bytes of the station that went down once more: as much was lost.
+    again: u64,
     /// Fewest bytes that were under way in it.
     low: u64,
     /// True if the station ran dry in it, by the slow rate.
     limited: bool,
 }
 
+/// How many of the station's own bytes arrive: as many of the others' packets do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    /// Bytes that arrived lately, and bytes that went down once more.
+    arrived: f64,
+    again: f64,
+}
+
+impl Losses {
+    /// The share that arrives, with this sample.
+    fn arrive(&mut self, sample: &Sample) -> f64 {
+        self.arrived += (sample.bytes as f64 - self.arrived) * LOSSES_STEP;
+        self.again += (sample.again as f64 - self.again) * LOSSES_STEP;
+        self.arrived / (self.arrived + self.again)
+    }
+}
+
 /// What is under way to a station once an ACK came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnderWay {
     pub bytes: u64,
-    /// `bytes` is next to nothing, by the slow rate.
+    /// What is under way to anybody and nobody will acknowledge, bytes.
+    pub unacknowledged: u64,
+    /// Both together are next to nothing, by the slow rate.
     pub dry: bool,
     /// Round trip to the station without a queue.
     pub local: Duration,
@@ -249,6 +279,7 @@ pub(super) struct DeliveryRate {
     bunches: Bunches,
     departures: Departures,
     sample: Sample,
+    losses: Losses,
     /// The senders use up the windows that they are told: if the station runs dry, its window is too small.
     pub used_up: bool,
     /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
@@ -262,6 +293,7 @@ impl DeliveryRate {
             bunches: Bunches::default(),
             departures: Departures::default(),
             sample: Sample::default(),
+            losses: Losses::default(),
             used_up: false,
             filled: false,
         }
@@ -277,41 +309,62 @@ impl DeliveryRate {
         Withheld::of(now, &self.departures, outstanding, first, arrived)
     }
 
-    /// `bytes` of new data go down; `outstanding` was under way before. `dry`: that is next to nothing.
+    /// `bytes` of new data go down after a time in which nothing did: neither time between ACKs nor between
+    /// departures began before this.
     #[inline]
-    pub fn on_sent(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
-        if outstanding == 0 {
-            // Nothing was under way: neither time between ACKs nor between departures began before this.
-            self.sample = Sample { began: now, sent: now, bytes: 0, low: 0, limited: true };
-        }
-        self.sample.limited |= dry;
-        self.sample.low = self.sample.low.min(outstanding);
+    pub fn begin_sample(&mut self, now: Instant) {
+        self.sample = Sample { began: now, sent: now, limited: true, ..Sample::default() };
+    }
+
+    /// `bytes` of new data go down; `before` was under way until now.
+    #[inline]
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, before: UnderWay) {
+        self.sample.limited |= before.dry;
+        self.sample.low = self.sample.low.min(before.bytes + before.unacknowledged);
         self.departures.add(now, bytes);
     }
 
-    /// `bytes` more of the station's connections are known to have arrived; `under_way`: what still is.
+    /// `bytes` of the station went down once more.
     #[inline]
-    pub fn on_acked(&mut self, now: Instant, bytes: u64, under_way: UnderWay) {
-        let UnderWay { bytes: outstanding, dry, local, few } = under_way;
+    pub fn on_sent_again(&mut self, bytes: u32) {
+        self.sample.again += u64::from(bytes);
+    }
+
+    /// When the last of what went down and is not under way any more first went down, if `outstanding` bytes
+    /// are.
+    pub fn passed(&self, outstanding: u64) -> Option<Instant> {
+        self.departures.last_of(self.departures.sent().saturating_sub(outstanding))
+    }
+
+    /// `bytes` more of the station's connections are known to have arrived; `under_way`: what still is.
+    /// `beside`: what is now known to have passed, of that which nobody acknowledges.
+    #[inline]
+    pub fn on_acked(&mut self, now: Instant, bytes: u64, beside: u64, under_way: UnderWay) {
+        let UnderWay { bytes: outstanding, unacknowledged, dry, local, few } = under_way;
         self.sample.limited |= dry;
-        self.sample.low = self.sample.low.min(outstanding);
+        self.sample.low = self.sample.low.min(outstanding + unacknowledged);
         if bytes == 0 {
             return;
         }
         self.bunches.on_acked(now, bytes, self.rates.slow());
         self.sample.bytes += bytes;
-        let sample = self.sample;
+        self.sample.beside += beside;
+        let mut sample = self.sample;
         let between_acks = now.since(sample.began);
         if between_acks < LEAST {
             return;
         }
         let sent = self.departures.of(self.departures.sent().saturating_sub(outstanding)).unwrap_or(now);
-        self.sample = Sample { began: now, sent, bytes: 0, low: outstanding, limited: dry };
+        let low = outstanding + unacknowledged;
+        self.sample = Sample { began: now, sent, low, limited: dry, ..Sample::default() };
         let between_departures = sent.since(sample.sent);
         let time = between_acks.max(between_departures);
-        if time > LONGEST || sample.began == Instant::ZERO {
+        // While others' packets pass, the station is not away but has little to send, or loses what it is
+        // sent.
+        if (time > LONGEST && sample.beside == 0) || sample.began == Instant::ZERO {
             return;
         }
+        sample.bytes += (sample.beside as f64 * self.losses.arrive(&sample)) as u64;
         let passing = sample.bytes as f64 / between_acks.as_nanos() as f64 * local.as_nanos() as f64;
         if !sample.limited || sample.low as f64 > QUEUED * passing + few {
             if !self.filled {
@@ -333,7 +386,7 @@ impl DeliveryRate {
 
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
-        self.sample = Sample { began: now, sent: now, bytes: 0, low: u64::MAX, limited: false };
+        self.sample = Sample { began: now, sent: now, low: u64::MAX, ..Sample::default() };
         self.bunches.forget();
     }
 

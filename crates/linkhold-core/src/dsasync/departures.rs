@@ -71,6 +71,19 @@ impl Departures {
         self.get(least).copied()
     }
 
+    /// When the last of the first `delivered` bytes went down, as exactly as is remembered.
+    pub fn last_of(&self, delivered: u64) -> Option<Instant> {
+        let (mut least, mut most) = (0, self.len);
+        while least < most {
+            let middle = usize::midpoint(least, most);
+            match self.get(middle) {
+                Some(&(before, _)) if before < delivered => least = middle + 1,
+                _ => most = middle,
+            }
+        }
+        self.get(least.checked_sub(1)?).map(|&(_, at)| at)
+    }
+
     /// When byte number `delivered` went down, as exactly as is remembered. Forgets older departures.
     pub fn of(&mut self, delivered: u64) -> Option<Instant> {
         while let Some(&(next, _)) = self.get(1)

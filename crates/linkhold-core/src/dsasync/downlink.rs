@@ -110,9 +110,14 @@ impl Downlink {
         }
         let full = round_trips.below_is_full(now, station).or_else(|| round_trips.cell_is_full(now));
         if let Some(at) = full {
-            // What is sent again adds nothing to what is under way, and may be what its station waits for.
+            // What is sent again adds nothing to what is under way, and may be what its station waits for:
+            // not if the station has it.
             let flow = shared.flows.known(slot);
-            let is_again = packet.tcp.seq_len() > 0 && flow.held == 0 && flow.was_sent(packet.tcp.seq_end());
+            let end = packet.tcp.seq_end();
+            let is_again = packet.tcp.seq_len() > 0
+                && flow.held == 0
+                && flow.was_sent(end)
+                && flow.acked.is_some_and(|acked| end.after(acked));
             if !is_again {
                 self.patient = self.patient.min(at);
                 return true;
@@ -173,6 +178,11 @@ impl Downlink {
     pub fn relieve(&mut self, now: Instant, round_trips: &RoundTrips, station: StationId) -> bool {
         if self.patient == Instant::FAR_FUTURE {
             return false;
+        }
+        if round_trips.counts_others(now) {
+            // What this station acknowledged made room for those as well that acknowledge nothing.
+            self.buffer.unblock();
+            return self.packets() > 0;
         }
         let relieved = self.has(station) && round_trips.below_is_full(now, station).is_none();
         if relieved {

@@ -47,6 +47,8 @@ pub(super) struct Watched {
     /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
     /// acknowledged it repairs what was lost.
     pub repairs_to: Option<Seq>,
+    /// End of a segment that went down again and is not acknowledged, and when it did: the first of them.
+    pub again: Option<(Seq, Instant)>,
     /// End of the highest segment that had gone down when something was last sent again.
     pub sent_before_again: Option<Seq>,
 }

@@ -59,6 +59,7 @@ mod round_trip;
 mod settings;
 mod shared;
 mod shares;
+mod unacknowledged;
 mod untold;
 mod up_window;
 pub mod uplink;
@@ -449,6 +450,7 @@ impl DsaSync {
         match &leaving.sent {
             Ok(sent) if leaving.transport == Transport::Udp => {
                 self.downlink.pacer.on_sent(now, sent.len);
+                self.round_trips.on_unacknowledged(now, sent.len);
                 self.shared.metrics.released += 1;
                 out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
             }
@@ -608,7 +610,7 @@ impl DsaSync {
     /// The channel's rate became known, changed (Algorithm 5), or is not known any more.
     fn on_channel(&mut self, now: Instant, old: Option<Channel>, new: Channel, out: &mut Actions) {
         let (rate, efficiency) = new;
-        self.round_trips.bdp.set_capacity(rate, efficiency);
+        self.round_trips.set_capacity(rate, efficiency);
         if rate.as_bps() == 0 {
             self.downlink.pacer.forget_rate();
         } else {

@@ -397,7 +397,7 @@ impl Recover {
             state.heard = now;
             // Karn: of a segment sent twice nobody can tell which one was answered.
             shared.flows.at(slot).radio_probe = None;
-            round_trips.on_sent_again(now, shared.flows.at(slot), end.minus(seq) as u32);
+            round_trips.on_sent_again(now, shared.flows.at(slot), end, end.minus(seq) as u32);
             shared.metrics.copies_sent += 1;
             while state.doubled.len() >= MOST_DOUBLED
                 || state.doubled.front().is_some_and(|doubled| doubled.is_past(now))

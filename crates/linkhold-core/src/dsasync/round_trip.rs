@@ -33,7 +33,7 @@
 
 use core::cmp::Ordering;
 
-use super::bdp::Bdp;
+use super::bdp::{self, Bdp};
 use super::cell::{Cell, STALE, Sum};
 use super::codel;
 use super::config::{Clamp, DsaSyncConfig, Mode};
@@ -44,11 +44,12 @@ use super::per_station::PerStation;
 use super::probes::{Answer, Departure, EMPTY_RADIO, PROBE_LIFE, RadioProbe, WiredProbe};
 use super::shared::Shared;
 use super::shares::{Shares, Tally};
-use super::untold::{Limits, PATIENCE, Untold};
+use super::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW, Unacknowledged};
+use super::untold::{Among, Limits, PATIENCE, Untold};
 use super::withheld::{Arrived, first_of};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
-use crate::units::Seq;
+use crate::units::{BitRate, Fraction, Seq};
 
 /// A station that acknowledges nothing for this long has left, or what it has yet to acknowledge is lost. An
 /// ACK is delayed by 0.5 s at most (RFC 1122 section 4.2.3.2).
@@ -57,6 +58,15 @@ const GONE: Duration = Duration::from_secs(2);
 /// A flow that has waited below for longer than that for so long waits in the router's queue: half the time
 /// after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
 const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
+
+/// So much of what nobody acknowledges may be below beside what a station needs there, bytes: two full
+/// packets. A low rate leaves room for two, which a receiver acknowledges at once. If one of them were
+/// another's, the one left would wait for the receiver's timer (RFC 1122 section 4.2.3.2), and the rate would
+/// stay low.
+const BESIDE: u64 = 3000;
+
+/// No SYN is longer, bytes: headers with all their options (RFC 9293 section 3.1; RFC 8200 section 3).
+const LONGEST_SYN: u32 = 100;
 
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +95,11 @@ pub(super) struct RoundTrips {
     limits: Limits,
     /// What several stations may have below together.
     cell: Cell,
+    /// What is below and nobody will acknowledge.
+    others: Unacknowledged,
+    /// When a station last acknowledged something new or was sent something to acknowledge, and which one:
+    /// what nobody acknowledges must leave it its part.
+    served: Option<(Instant, StationId)>,
     /// Windows are held down by the measured rate where none is told.
     measures: bool,
     /// Nothing more goes down than the measured rate needs.
@@ -163,6 +178,8 @@ impl RoundTrips {
             stations: PerStation::new(config.monitor.max_stations),
             limits: Limits::new(config),
             cell: Cell::default(),
+            others: Unacknowledged::default(),
+            served: None,
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
             transmit_queue: config.transmit_queue,
@@ -253,6 +270,33 @@ impl RoundTrips {
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let shared = self.cell.limit();
+        let Some((most, local)) = self.most_below(station) else {
+            return self.full_of_others(now, station);
+        };
+        let untold = self.untold(station)?;
+        let record = self.stations.get(station)?;
+        let excused = if now < record.excused_until { record.excused } else { 0 };
+        // What all stations have below together counts in the cell's limit.
+        let (others, until) =
+            if shared.is_none() { self.others_below(now) } else { (0, Instant::FAR_FUTURE) };
+        let outstanding = record.outstanding.saturating_sub(excused);
+        if outstanding + others < most || record.gone {
+            return None;
+        }
+        let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
+        let withheld = untold.rate.withheld(now, outstanding, record.first, arrived);
+        if outstanding + others < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
+            return None;
+        }
+        let patient = if outstanding < most { patient.min(until) } else { patient };
+        Some(withheld.grows.map_or(patient, |at| patient.min(at)))
+    }
+
+    /// Most that may be outstanding at the station, and its usual local round trip; `None` before its rate is
+    /// known.
+    fn most_below(&self, station: StationId) -> Option<(u64, Duration)> {
+        let shared = self.cell.limit();
         let fair = match (shared, self.waiting) {
             (Some(_), _) => Some(f64::INFINITY),
             (None, stations @ 2..) => {
@@ -264,20 +308,61 @@ impl RoundTrips {
         let untold = self.untold(station)?;
         let local = self.usual_radio_part(station)?;
         let own = untold.most_below(local, queued, fair)?;
-        let most = shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64));
-        let record = self.stations.get(station)?;
-        let excused = if now < record.excused_until { record.excused } else { 0 };
-        let outstanding = record.outstanding.saturating_sub(excused);
-        if outstanding < most || record.gone {
+        Some((shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64)), local))
+    }
+
+    /// Bytes below that nobody will acknowledge, while others are heard that they could keep waiting; and the
+    /// time from which they are fewer, if nothing happens until then.
+    fn others_below(&self, now: Instant) -> (u64, Instant) {
+        let none = (0, Instant::FAR_FUTURE);
+        if self.others.below() == 0 {
+            return none;
+        }
+        let Some((served, station)) = self.served else { return none };
+        let lasts = if self.is_idle() { HEARD } else { AWAITED };
+        let until = served.max(self.silence_ended) + lasts;
+        if now >= until {
+            return none;
+        }
+        let (bytes, fewer) = self.others_under_way(now, station);
+        (bytes.saturating_sub(BESIDE), until.min(fewer))
+    }
+
+    /// Bytes that are thought to be below and that nobody will acknowledge, by the rate of `station`; and the
+    /// time from which they are fewer, if nothing happens until then.
+    fn others_under_way(&self, now: Instant, station: StationId) -> (u64, Instant) {
+        if self.others.below() == 0 {
+            return (0, Instant::FAR_FUTURE);
+        }
+        // If no acknowledgment is to come, time has to say what has passed. In a silence nothing does.
+        let takes = if self.is_idle() { self.others_take(station) } else { LONGEST_BELOW };
+        let aged = Instant::from_nanos(now.as_nanos().saturating_sub(takes.as_nanos()));
+        if aged < self.silence_ended {
+            return (self.others.below(), self.silence_ended + takes);
+        }
+        let next = self.others.next_after(aged).map_or(Instant::FAR_FUTURE, |at| at + takes);
+        (self.others.below_since(aged), next)
+    }
+
+    /// Time in which a packet passes that nobody acknowledges, by the rate of a station that does.
+    fn others_take(&self, station: StationId) -> Duration {
+        let slow = self.untold(station).map_or(0.0, |untold| untold.rate.rates.slow());
+        let Some((most, local)) = self.most_below(station).filter(|_| slow > 0.0) else {
+            return LONGEST_BELOW;
+        };
+        Duration::from_nanos((most as f64 / (slow * AHEAD)) as u64).max(local).min(LONGEST_BELOW)
+    }
+
+    /// As [`below_is_full`](Self::below_is_full) for a station whose rate is not known: what nobody will
+    /// acknowledge may go there while the station that was served last may be sent something.
+    fn full_of_others(&self, now: Instant, station: StationId) -> Option<Instant> {
+        let (others, until) = self.others_below(now);
+        let (_, served) = self.served?;
+        if others == 0 || self.is_shared() || served == station {
             return None;
         }
-        let patient = record.heard.max(self.silence_ended) + PATIENCE;
-        let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
-        let withheld = untold.rate.withheld(now, outstanding, record.first, arrived);
-        if outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
-            return None;
-        }
-        Some(withheld.grows.map_or(patient, |at| patient.min(at)))
+        self.most_below(served)?;
+        Some(self.full_below(now, served)?.min(until))
     }
 
     /// True if the station has as many bytes outstanding as its rate needs, however long ago it was heard.
@@ -310,7 +395,11 @@ impl RoundTrips {
     /// As [`cell_is_full`](Self::cell_is_full), where several stations have traffic.
     #[inline(never)]
     fn full_cell(&self, now: Instant) -> Option<Instant> {
-        if self.below_is_never_full() || !self.cell.is_full(self.outstanding) {
+        if self.below_is_never_full() {
+            return None;
+        }
+        let (others, until) = self.others_below(now);
+        if !self.cell.is_full(self.outstanding + others) {
             return None;
         }
         let patient = self.cell.heard.max(self.silence_ended) + PATIENCE;
@@ -320,9 +409,11 @@ impl RoundTrips {
         let limit = self.cell.limit()?;
         let arrived = self.arrived(self.passed, limit.local, limit.most);
         let withheld = self.cell.withheld(now, self.outstanding, self.first, arrived);
-        if !self.cell.is_full(self.outstanding.saturating_sub(withheld.bytes)) {
+        let counted = self.outstanding.saturating_sub(withheld.bytes);
+        if !self.cell.is_full(counted + others) {
             return None;
         }
+        let patient = if self.cell.is_full(self.outstanding) { patient } else { patient.min(until) };
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
@@ -341,7 +432,12 @@ impl RoundTrips {
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
     pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
         let local = self.usual_radio_part(flow.station)?;
-        self.untold(flow.station)?.window(wired, local, flow.handshake.mss, self.cell.limit())
+        let among = match self.cell.limit() {
+            Some(limit) => Among::Stations(limit),
+            None if self.others.below() == 0 => Among::Alone,
+            None => Among::Others { most: self.most_below(flow.station)?.0 },
+        };
+        self.untold(flow.station)?.window(wired, local, flow.handshake.mss, among)
     }
 
     /// True if the flow is held down by the measured rate, and its sender keeps to the window. When such a
@@ -375,6 +471,13 @@ impl RoundTrips {
                 }
             }
         }
+    }
+
+    /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.
+    pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
+        self.bdp.set_capacity(capacity, efficiency);
+        // Where the rate is told, nobody counts them.
+        self.others.forget();
     }
 
     /// A silence is over: nobody can have acknowledged anything in it.
@@ -500,14 +603,17 @@ impl RoundTrips {
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0 || was_sent || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
             if was_sent && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
-                self.on_sent_again(now, flow, sent.seq_len);
+                self.on_sent_again(now, flow, sent.end, sent.seq_len);
                 // Karn, and what else is under way may be acknowledged together with it.
                 flow.radio_probe = None;
+            } else if sent.seq_len > 0 || !flow.is_answered() {
+                self.on_sent_beside(now, sent);
             }
             return;
         }
         let told_empty = told && ahead.is_zero();
-        let empty = told_empty || self.outstanding <= EMPTY_RADIO;
+        let is_clear = self.is_clear_of_others(now);
+        let empty = told_empty || (self.outstanding <= EMPTY_RADIO && is_clear);
         let station = flow.station;
         let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
         let below_was_full = self.below_is_full(now, station).is_some();
@@ -523,6 +629,9 @@ impl RoundTrips {
         }
         // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
         let (before, _) = self.account(flow, |flow| flow.down_sent = Some(sent.end));
+        if flow.acked.is_none() {
+            self.on_sent_beside(now, sent);
+        }
         if before == 0 {
             // The time that its station has to answer begins now.
             flow.heard = now;
@@ -542,7 +651,8 @@ impl RoundTrips {
         let silences = shared.monitor.silences();
         match &mut flow.radio_probe {
             Some(old) if old.silences == silences && (old.empty || !empty) => {
-                if old.next.is_none() {
+                // What follows a segment that found the radio empty finds what came in between.
+                if old.next.is_none() && (is_clear || !old.empty) {
                     old.next = Some(departure);
                 }
             }
@@ -551,6 +661,41 @@ impl RoundTrips {
                 *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure));
             }
         }
+    }
+
+    /// A segment goes down that adds nothing to what its station has to acknowledge. A SYN does not count:
+    /// the connection that it begins will be heard.
+    #[inline]
+    fn on_sent_beside(&mut self, now: Instant, sent: &SentDown) {
+        let is_syn = sent.seq_len == 1 && sent.len <= LONGEST_SYN;
+        if !is_syn {
+            self.on_unacknowledged(now, if sent.seq_len > 0 { sent.seq_len } else { sent.len });
+        }
+    }
+
+    /// `bytes` go down that nobody will acknowledge.
+    #[inline]
+    pub fn on_unacknowledged(&mut self, now: Instant, bytes: u32) {
+        if self.measures && !self.below_is_never_full() {
+            self.others.on_sent(now, u64::from(bytes));
+        }
+    }
+
+    /// `bytes` that nobody will acknowledge came back from the transmit queue.
+    pub fn on_unacknowledged_back(&mut self, bytes: u32) {
+        self.others.taken_back(u64::from(bytes));
+    }
+
+    /// True if something goes down that nobody will acknowledge, and shares what a station may have there.
+    #[inline]
+    pub fn counts_others(&self, now: Instant) -> bool {
+        self.others.went_down_since(now, AWAITED) && !self.is_shared()
+    }
+
+    /// True if of what nobody will acknowledge next to nothing is below.
+    #[inline]
+    fn is_clear_of_others(&self, now: Instant) -> bool {
+        self.others.below() <= EMPTY_RADIO || !self.others.went_down_since(now, AWAITED)
     }
 
     /// A segment was held though the radio works. True if what lies below counts anew from now on: the sender
@@ -595,8 +740,16 @@ impl RoundTrips {
         let local = self.usual_radio_part(flow.station).unwrap_or_default();
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
         self.cell.on_sent(now, bytes);
+        let (others, _) = self.others_under_way(now, flow.station);
+        let begins = under_way == 0 && !self.others.went_down_since(now, LONGEST_BELOW);
+        if begins {
+            self.others.begin_sample();
+        }
         let Some(untold) = self.untold_at(flow.station) else { return };
-        untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
+        if begins {
+            untold.rate.begin_sample(now);
+        }
+        untold.rate.on_sent(now, bytes, untold.under_way(under_way, others, local));
         flow.watched
             .get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }))
             .sent = now;
@@ -605,16 +758,46 @@ impl RoundTrips {
         }
     }
 
-    /// Tells the measurement that the station acknowledged `delivered` bytes; `here`: what of its packets
-    /// still waits here.
+    /// The station acknowledged something new: what nobody acknowledges and went down before that has passed.
+    /// Answers its bytes, as far as they count in the present sample.
+    #[inline]
+    fn pass_others(&mut self, now: Instant, flow: &mut Flow) -> u64 {
+        let station = flow.station;
+        self.served = Some((now, station));
+        let (acked, watched) = (flow.acked, flow.watched.as_mut());
+        // A segment that was sent again is known by its first departure otherwise.
+        let again = watched.and_then(|watched| {
+            watched.again.take_if(|(end, _)| acked.is_some_and(|acked| !acked.before(*end)))
+        });
+        if self.others.below() == 0 {
+            return 0;
+        }
+        let Some(record) = self.stations.get(station) else { return 0 };
+        let Some(untold) = &record.untold else { return 0 };
+        let first = untold.rate.passed(record.outstanding);
+        first.max(again.map(|(_, at)| at)).map_or(0, |passed| self.others.pass(passed))
+    }
+
+    /// The pace at which held packets leave; `beside`: bytes that passed and nobody acknowledged. Those are
+    /// in the station's rate, and not in the pace that acknowledgments make.
+    fn pace(&self, beside: u64, station: StationId) -> Option<BitRate> {
+        let acked = self.bdp.pace();
+        let rates = self.untold(station).filter(|untold| beside > 0 && untold.rate.is_filled());
+        let all = rates.map(|untold| bdp::pace_of(untold.rate.rates.slow()));
+        acked.max(all)
+    }
+
+    /// Tells the measurement that the station acknowledged `delivered` bytes, and that `beside` more passed
+    /// that nobody acknowledges; `here`: what of its packets still waits here.
     #[inline(never)]
-    fn measure_acked(&mut self, now: Instant, station: StationId, delivered: u64, here: Here) {
+    fn measure_acked(&mut self, now: Instant, station: StationId, delivered: u64, beside: u64, here: Here) {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
         let local = self.usual_radio_part(station).unwrap_or_default();
+        let (others, _) = self.others_under_way(now, station);
         let Some(untold) = self.untold_at(station) else { return };
-        let mut under_way = untold.under_way(left, local);
+        let mut under_way = untold.under_way(left, others, local);
         under_way.dry &= here == Here::Nothing;
-        untold.rate.on_acked(now, delivered, under_way);
+        untold.rate.on_acked(now, delivered, beside, under_way);
         untold.look(now, under_way.dry);
     }
 
@@ -622,6 +805,9 @@ impl RoundTrips {
     /// it is not below any more.
     pub fn on_taken_back(&mut self, flow: &mut Flow, tcp: &TcpSegment) {
         flow.radio_probe = None;
+        if flow.acked.is_none() {
+            self.on_unacknowledged_back(tcp.seq_len());
+        }
         let was_sent = flow.was_sent(tcp.seq_end());
         let is_out = flow.acked.is_some_and(|acked| !tcp.seq.before(acked));
         if !self.bdp.is_told() && was_sent && is_out {
@@ -669,13 +855,14 @@ impl RoundTrips {
             self.set_aside(packet.station, false);
             self.look_at_cell(now);
         }
+        let beside = if delivered > 0 && !told { self.pass_others(now, flow) } else { 0 };
         // What comes up while nothing may go down says nothing of the rate.
         if !silent && here != Here::Withheld && !self.bdp.is_told() {
-            self.measure_acked(now, packet.station, delivered, here);
+            self.measure_acked(now, packet.station, delivered, beside, here);
         }
         if !silent
-            && self.bdp.on_delivered(now, delivered, self.outstanding)
-            && let Some(pace) = self.bdp.pace()
+            && (self.bdp.on_delivered(now, delivered, self.outstanding) || beside > 0)
+            && let Some(pace) = self.pace(beside, packet.station)
         {
             pacer.set_rate(now, pace, false);
         }
@@ -728,11 +915,18 @@ impl RoundTrips {
     }
 
     /// What had gone down goes down again: sent again by its sender, from a copy, or after it came back.
-    pub fn on_sent_again(&mut self, now: Instant, flow: &mut Flow, bytes: u32) {
+    pub fn on_sent_again(&mut self, now: Instant, flow: &mut Flow, end: Seq, bytes: u32) {
         if !self.bdp.is_told() {
             let _ = self.account(flow, |flow| flow.sent_again(bytes));
+            if !self.stations.at(flow.station).gone {
+                self.served = Some((now, flow.station));
+            }
+            if let Some(untold) = self.untold_at(flow.station) {
+                untold.rate.on_sent_again(bytes);
+            }
             if let Some(watched) = &mut flow.watched {
                 watched.sent = now;
+                watched.again.get_or_insert((end, now));
             }
         }
     }

@@ -44,6 +44,10 @@
 //!   window is always more than the rate measured needs, and a low estimate cannot confirm itself: each round
 //!   trip carries more than the one before, until the radio is busy.
 //!
+//! Where something goes down that nobody acknowledges
+//! ([`Unacknowledged`](super::unacknowledged::Unacknowledged)), it is in all of this: in what lies below, in
+//! the rate, and as time that the downlink window allows for.
+//!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
 use super::cell::{Limit, Needs};
@@ -186,6 +190,18 @@ impl Limits {
     }
 }
 
+/// Who shares the radio with a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Among<'a> {
+    /// Nobody.
+    Alone,
+    /// Those of whom nobody acknowledges anything. `most` bytes of all lie below, which the station's window
+    /// has to leave room for: what waits here takes its turns with theirs.
+    Others { most: u64 },
+    /// Other stations.
+    Stations(&'a Limit),
+}
+
 /// What came up from a station.
 #[derive(Clone, Debug)]
 struct Uplink {
@@ -231,17 +247,13 @@ impl Untold {
         }
     }
 
-    /// True if the station has next to nothing left to send of what is outstanding below, its round trip
-    /// without a queue being `local`.
-    pub fn is_dry(&self, outstanding: u64, local: Duration) -> bool {
-        self.under_way(outstanding, local).dry
-    }
-
-    /// What is under way to the station, with all that a sample is judged by.
-    pub fn under_way(&self, outstanding: u64, local: Duration) -> UnderWay {
+    /// What is under way to the station, with all that a sample is judged by; `unacknowledged`: what is under
+    /// way to anybody and nobody will acknowledge.
+    pub fn under_way(&self, outstanding: u64, unacknowledged: u64, local: Duration) -> UnderWay {
         let few = NEXT_TO_NOTHING + self.delayed();
         let passing = self.rate.rates.slow() * local.as_nanos() as f64;
-        UnderWay { bytes: outstanding, dry: outstanding as f64 <= passing + few, local, few }
+        let dry = (outstanding + unacknowledged) as f64 <= passing + few;
+        UnderWay { bytes: outstanding, unacknowledged, dry, local, few }
     }
 
     /// The station acknowledged something, outside silences: moves the margin. `dry`: next to nothing is
@@ -292,11 +304,14 @@ impl Untold {
     }
 
     /// The window of one of the station's connections with this wired round trip, bytes; `None` before the
-    /// rate is known. Where the station shares the cell, `shared` says how.
-    pub fn window(&self, wired: Duration, local: Duration, mss: u32, shared: Option<&Limit>) -> Option<u32> {
+    /// rate is known. Where the station shares the cell, `among` says how.
+    pub fn window(&self, wired: Duration, local: Duration, mss: u32, among: Among<'_>) -> Option<u32> {
         let (mut fast, mut slow) = (self.rate.rates.fast(), self.rate.rates.slow());
         let mut waits = local.as_nanos() as f64 + self.margin.nanos;
-        if let Some(cell) = shared {
+        if let Among::Others { most } = among {
+            waits += most as f64 / self.taken();
+        }
+        if let Among::Stations(cell) = among {
             (fast, slow) = (fast.max(cell.fair), slow.max(cell.fair));
             waits = local.min(cell.local).as_nanos() as f64 + self.margin.nanos + cell.below;
         }

@@ -21,7 +21,8 @@ use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
 
-/// The radio of these tests. Nothing below the agent is slower, so the agent's pace is what the flows share.
+/// The radio of these tests. Where the agent is told it, nothing below the agent is slower, so that the
+/// agent's pace is what the flows share.
 const RATE_BPS: f64 = 50e6;
 /// What of it is a flow's data: packets of the lab's MTU, 1500 bytes, less the headers of IPv4 and of TCP
 /// with timestamps (RFC 7323), 52 bytes.
@@ -150,10 +151,31 @@ fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
 /// During the flood the flow has its share of what the radio carried meanwhile (a veth carries more than the
 /// rate that the agent was told) and of the rate itself. Afterwards it has nearly all of that rate.
 pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
+    let told = "[channel]\ncapacity = \"50Mbit/s\"\nefficiency = 1.0\n";
+    hog_leaves_share(|_| {}, told)
+}
+
+/// The same where nobody tells the agent the rate, which is the default: the radio is a shaper with one queue
+/// for all, in which the flood would have its way.
+pub fn a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate() -> Outcome {
+    let shape = |path: &Path| {
+        let rate = format!("{RATE_BPS}bit");
+        // 15 kB may go at once, and 100 packets wait.
+        let qdisc =
+            ["qdisc", "replace", "dev", RADIO, "root", "tbf", "rate", &rate, "burst", "15k", "limit", "150k"];
+        path.bs.run("tc", &qdisc).expect("a shaper");
+        // A machine's own may be BBR, which has no more under way than twice the least round trip takes, 0.1
+        // ms here, and so leaves a queue to others.
+        path.ch.sysctl("net/ipv4/tcp_congestion_control", "reno").expect("every host has it");
+    };
+    hog_leaves_share(shape, "")
+}
+
+fn hog_leaves_share(shape: impl Fn(&Path), settings: &str) -> Outcome {
     for ports in [Ports::One, Ports::Each] {
         let path = Path::build()?;
         path.set_offloads(false)?;
-        let settings = "[channel]\ncapacity = \"50Mbit/s\"\nefficiency = 1.0\n";
+        shape(&path);
         let agent = AgentProcess::start(&path, settings);
         let flow =
             Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6700, Amount::For(Duration::from_secs(60)));

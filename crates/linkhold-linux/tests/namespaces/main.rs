@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 58] = [
+    let tests: [NamedTest; 59] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
@@ -130,6 +130,10 @@ fn main() -> ExitCode {
         plain("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         plain("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
         timed("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
+        timed(
+            "a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate",
+            hostile::a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate,
+        ),
         plain("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
         timed("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
         plain(

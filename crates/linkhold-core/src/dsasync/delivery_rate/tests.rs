@@ -14,7 +14,7 @@ fn new() -> DeliveryRate {
 
 /// So much is left under way, 20 ms from the station.
 fn way(bytes: u64, dry: bool) -> UnderWay {
-    UnderWay { bytes, dry, local: Duration::from_millis(20), few: 3000.0 }
+    UnderWay { bytes, unacknowledged: 0, dry, local: Duration::from_millis(20), few: 3000.0 }
 }
 
 /// A link that carries `rate` bytes/ms: a segment of 1000 bytes goes down each `1000 / rate` ms, and is
@@ -24,11 +24,14 @@ fn steady(rate: &mut DeliveryRate, from: u64, to: u64, every: u64, dry: bool) {
     for ms in from..to {
         if ms % every == 0 {
             sent += 1000;
-            rate.on_sent(at(ms), 1000, sent - acked - 1000, dry);
+            if sent - acked == 1000 {
+                rate.begin_sample(at(ms));
+            }
+            rate.on_sent(at(ms), 1000, way(sent - acked - 1000, dry));
         }
         if ms >= from + 20 && (ms - 20) % every == 0 && acked < sent {
             acked += 1000;
-            rate.on_acked(at(ms), 1000, way(sent - acked, dry));
+            rate.on_acked(at(ms), 1000, 0, way(sent - acked, dry));
         }
     }
 }
@@ -62,8 +65,8 @@ fn a_rate_that_is_too_high_is_found_out_by_the_queue() {
     // 113 ms at the old rate, and so nothing, by that.
     let passed = |rate: &mut DeliveryRate, from: u64, under_way: u64| {
         for ms in (from..from + 3000).step_by(10) {
-            rate.on_sent(at(ms), 1000, under_way - 1000, true);
-            rate.on_acked(at(ms + 1), 1000, way(under_way, true));
+            rate.on_sent(at(ms), 1000, way(under_way - 1000, true));
+            rate.on_acked(at(ms + 1), 1000, 0, way(under_way, true));
         }
         per_ms(rate.rates.slow())
     };
@@ -87,6 +90,40 @@ fn nothing_is_known_before_the_link_was_busy_and_then_the_senders_own_rate_does_
     assert!((800.0..=1050.0).contains(&slow), "{slow}");
 }
 
+/// A flow of a segment each 2 ms has a tenth of the link; nobody acknowledges the rest.
+#[test]
+fn what_passes_beside_counts_but_for_the_part_that_is_lost() {
+    // Every so many segments one is lost, and sent again.
+    for (again, expected) in [(0, 5000.0), (2, 500.0 + 4500.0 * 2.0 / 3.0), (1, 500.0 + 4500.0 / 2.0)] {
+        let mut rate = new();
+        let under_way = UnderWay { unacknowledged: 40_000, ..way(20_000, false) };
+        for ms in (0..3000).step_by(2) {
+            rate.on_sent(at(ms), 1000, under_way);
+            if again > 0 && ms % (2 * again) == 0 {
+                rate.on_sent_again(1000);
+            }
+            rate.on_acked(at(ms), 1000, 9000, under_way);
+        }
+        let slow = per_ms(rate.rates.slow());
+        assert!((slow / expected - 1.0).abs() < 0.05, "{slow} instead of {expected}");
+    }
+}
+
+/// With a segment in more than a second the station is away, if nothing else passes.
+#[test]
+fn a_sparse_flow_measures_what_passes_between_its_segments() {
+    for (beside, expected) in [(0, 500.0), (1_999_000, 1000.0)] {
+        let mut rate = new();
+        steady(&mut rate, 0, 1000, 2, false);
+        for ms in (1000..20_000).step_by(2000) {
+            rate.on_sent(at(ms), 1000, way(0, true));
+            rate.on_acked(at(ms + 20), 1000, if ms > 1000 { beside } else { 0 }, way(0, true));
+        }
+        let slow = per_ms(rate.rates.slow());
+        assert!((slow / expected - 1.0).abs() < 0.06, "{slow} instead of {expected}");
+    }
+}
+
 #[test]
 fn acks_that_come_together_do_not_make_a_link_faster() {
     // 1000 bytes each ms; ACKs are kept for 30 ms and come at once. Each sample has a whole number of bursts.
@@ -94,11 +131,11 @@ fn acks_that_come_together_do_not_make_a_link_faster() {
     let (mut sent, mut acked) = (0u64, 0u64);
     for ms in 0..3000 {
         sent += 1000;
-        rate.on_sent(at(ms), 1000, sent - acked - 1000, false);
+        rate.on_sent(at(ms), 1000, way(sent - acked - 1000, false));
         if ms % 30 == 29 {
             while acked + 5000 < sent {
                 acked += 1000;
-                rate.on_acked(at(ms), 1000, way(sent - acked, false));
+                rate.on_acked(at(ms), 1000, 0, way(sent - acked, false));
             }
         }
     }
@@ -124,10 +161,10 @@ fn pairs_of_several_flows_are_no_bunch() {
     let micros = |micros: u64| Instant::from_nanos(1_000_000_000 + micros * 1000);
     for segment in 0..4000 {
         sent += 1500;
-        rate.on_sent(micros(segment * 720), 1500, sent - acked - 1500, false);
+        rate.on_sent(micros(segment * 720), 1500, way(sent - acked - 1500, false));
         if segment % 8 >= 4 {
             acked += 3000;
-            rate.on_acked(micros(segment * 720 + 700), 3000, way(20_000, false));
+            rate.on_acked(micros(segment * 720 + 700), 3000, 0, way(20_000, false));
         }
     }
     let (one, four) = (rate.for_bunches(1.0), rate.for_bunches(4.0));
@@ -153,12 +190,12 @@ fn acks_that_were_kept_back_count_with_the_time_in_which_their_data_left() {
     steady(&mut rate, 0, 1000, 1, false);
     let mut left = 20_000;
     for ms in 1000..1300 {
-        rate.on_sent(at(ms), 1000, left, false);
+        rate.on_sent(at(ms), 1000, way(left, false));
         left += 1000;
     }
     for ms in 1300..1320 {
         left -= 15_000;
-        rate.on_acked(at(ms), 15_000, way(left, false));
+        rate.on_acked(at(ms), 15_000, 0, way(left, false));
     }
     let fast = per_ms(rate.rates.fast());
     assert!((800.0..=1250.0).contains(&fast), "{fast}");
@@ -192,26 +229,31 @@ proptest! {
 
     #[test]
     fn no_events_make_it_panic_and_no_rate_is_above_what_came(
-        events in prop::collection::vec((0u64..300, 0u32..4, 0u64..6000, any::<bool>()), 1..300),
+        events in prop::collection::vec((0u64..300, 0u32..6, 0u64..6000, 0u64..6000, any::<bool>()), 1..300),
     ) {
         let mut rate = new();
-        let (mut now, mut sent, mut acked) = (0, 0u64, 0u64);
-        for (pause, kind, bytes, dry) in events {
+        let (mut now, mut sent, mut acked, mut others) = (0, 0u64, 0u64, 0u64);
+        for (pause, kind, bytes, beside, dry) in events {
             now += pause;
+            let way = |bytes| UnderWay { unacknowledged: beside, ..way(bytes, dry) };
             match kind {
                 0 | 1 => {
-                    rate.on_sent(at(now), bytes, sent - acked, dry);
+                    rate.on_sent(at(now), bytes, way(sent - acked));
                     sent += bytes;
                 }
                 2 => {
                     let more = bytes.min(sent - acked);
                     acked += more;
-                    rate.on_acked(at(now), more, way(sent - acked, dry));
+                    others += beside;
+                    rate.on_acked(at(now), more, beside, way(sent - acked));
                 }
+                3 => rate.begin_sample(at(now)),
+                4 => rate.on_sent_again(bytes as u32),
                 _ => rate.interrupt(at(now)),
             }
             prop_assert!(rate.rates.slow().is_finite() && rate.rates.fast().is_finite());
-            prop_assert!(per_ms(rate.rates.slow()) <= sent as f64, "no time is shorter than 1 ms");
+            let most = (sent + others) as f64;
+            prop_assert!(per_ms(rate.rates.slow()) <= most, "no time is shorter than 1 ms");
         }
     }
 }

@@ -27,8 +27,8 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             let under_way = arrived - acked;
             arrived = wire.pop_front().unwrap().max(arrived);
             if arrived > acked + under_way {
-                let dry = untold.is_dry(under_way, ms(LOCAL));
-                untold.rate.on_sent(now, arrived - acked - under_way, under_way, dry);
+                let before = untold.under_way(under_way, 0, ms(LOCAL));
+                untold.rate.on_sent(now, arrived - acked - under_way, before);
             }
             possible += rate(at);
             carried += rate(at).min(arrived - carried);
@@ -37,12 +37,13 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             let newly = acks.pop_front().unwrap() - acked;
             acked += newly;
             if newly > 0 {
-                let under_way = untold.under_way(arrived - acked, ms(LOCAL));
-                untold.rate.on_acked(now, newly, under_way);
+                let under_way = untold.under_way(arrived - acked, 0, ms(LOCAL));
+                untold.rate.on_acked(now, newly, 0, under_way);
                 untold.look(now, under_way.dry);
                 // What has no window yet is in slow start: ten segments, doubling each round trip.
                 let free = (14_480u64 << (at / wired as u64).min(6)).min(1_000_000);
-                let window = untold.window(ms(wired as u64), ms(LOCAL), 1448, None).map_or(free, u64::from);
+                let window =
+                    untold.window(ms(wired as u64), ms(LOCAL), 1448, Among::Alone).map_or(free, u64::from);
                 edge = edge.max(acked + window);
             }
             edge = edge.max(14_480);
@@ -196,16 +197,16 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     let ms = Duration::from_millis;
     let mut untold = untold(0.1);
     assert_eq!(
-        (untold.window(ms(100), ms(4), 1448, None), untold.most_below(ms(4), 5000.0, None)),
+        (untold.window(ms(100), ms(4), 1448, Among::Alone), untold.most_below(ms(4), 5000.0, None)),
         (None, None)
     );
     let _ = run(&mut untold, 100, 60, |_| 1000);
     let margin = untold.margin.nanos / 1e6;
-    let window = f64::from(untold.window(ms(100), ms(4), 1448, None).unwrap());
+    let window = f64::from(untold.window(ms(100), ms(4), 1448, Among::Alone).unwrap());
     let expected = 1000.0 * (100.0 + 4.0 + margin) + 1448.0;
     assert!((window / expected - 1.0).abs() < 0.05, "{window} instead of {expected}");
     untold.shares.count = 4.0;
-    let part = f64::from(untold.window(ms(100), ms(4), 1448, None).unwrap()) - 1448.0;
+    let part = f64::from(untold.window(ms(100), ms(4), 1448, Among::Alone).unwrap()) - 1448.0;
     assert!(((window - 1448.0) / part - 4.0).abs() < 0.01);
     let below = untold.most_below(ms(4), 5000.0, Some(f64::INFINITY)).unwrap();
     assert!((11_250..=22_250).contains(&below), "{below}");
@@ -226,10 +227,10 @@ fn acks_that_come_together_add_to_what_lies_below_only_beyond_the_transmit_queue
         let mut untold = untold(0.1);
         let at = |ms: u64| Instant::from_millis(1000 + ms);
         for ms in 0..3000 {
-            untold.rate.on_sent(at(ms), 1500, 20_000, false);
+            let under_way = UnderWay { dry: false, ..untold.under_way(20_000, 0, Duration::from_millis(2)) };
+            untold.rate.on_sent(at(ms), 1500, under_way);
             if ms % together == together - 1 {
-                let under_way = untold.under_way(20_000, Duration::from_millis(2));
-                untold.rate.on_acked(at(ms), 1500 * together, UnderWay { dry: false, ..under_way });
+                untold.rate.on_acked(at(ms), 1500 * together, 0, under_way);
             }
         }
         most.push(untold.most_below(Duration::from_millis(2), 3000.0, None).expect("it is known"));
@@ -247,9 +248,9 @@ fn what_flows_may_withhold_stands_in_for_the_transmit_queues_time() {
     let mut untold = untold(0.1);
     let at = |ms: u64| Instant::from_millis(1000 + ms);
     for ms in 0..3000 {
-        untold.rate.on_sent(at(ms), 1500, 20_000, false);
-        let under_way = untold.under_way(20_000, Duration::from_millis(2));
-        untold.rate.on_acked(at(ms), 1500, UnderWay { dry: false, ..under_way });
+        let under_way = UnderWay { dry: false, ..untold.under_way(20_000, 0, Duration::from_millis(2)) };
+        untold.rate.on_sent(at(ms), 1500, under_way);
+        untold.rate.on_acked(at(ms), 1500, 0, under_way);
     }
     // 3000 bytes of the round trip and a packet; half a packet for each further flow, of the queue's 6000.
     for (flows, expected) in [(1.0, 10_500), (3.0, 10_500), (7.0, 10_500), (9.0, 12_000), (17.0, 18_000)] {
