@@ -233,6 +233,19 @@ def beside(runs):
     )
 
 
+def heard():
+    """What docs/signals.md says of `linkhold sense`, by mark: the numbers of docs/sense.md."""
+    text = " ".join((DOCS / "sense.md").read_text().split())
+    pattern = (
+        r"commit (?P<commit>\w+)\), from the first sample .*? took (?P<start>\d+) ms in the median \(.*?(?P<most>\d+) at most\)"
+        r".*? up to (?P<own>\d+) ms of that are its own.*? end it took (?P<end>\d+) ms in the median"
+    )
+    found = re.search(pattern, text)
+    if not found:
+        sys.exit("docs/sense.md: its block `beside` is not as scripts/page_numbers.py --beside writes it")
+    return {f"sense-{name}": value for name, value in found.groupdict().items()}
+
+
 def killed(runs):
     """How soon traffic goes on when an agent was killed in a silence, from so many runs of its test. A run that fails ends it."""
     commit = program_commit()
@@ -274,6 +287,7 @@ def main():
         return
     if options.beside:
         fill(DOCS / "sense.md", {"beside": beside(options.beside)}, False, others=None)
+        fill(DOCS / "signals.md", heard(), False, others=None)
         return
     if options.killed:
         fill(DOCS / "router.md", {"killed": killed(options.killed)}, False, others=None)
@@ -285,6 +299,8 @@ def main():
         "router.md": (router(estimates), ("costs", "killed", "wifi", "wifi-judged", "wifi-returns")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),
+        # Its other marks are scripts/wifi_page.py's.
+        "signals.md": (heard(), None),
     }
     differ = [name for name, (contents, others) in pages.items() if not fill(DOCS / name, contents, options.check, others)]
     if options.check and differ:

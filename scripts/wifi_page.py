@@ -91,7 +91,7 @@ def judged_block(kept):
     """All that a run that held found, in sentences and a table."""
     lines = [
         *wrapped(
-            f"{built(kept)}, which stood still for {kept['still']:.1%} of the time. Each silence: how long nl80211's messages say that it lasted, and how "
+            f"{built(kept)}, which stood still for {kept['still']:.1%} of the time. Each silence: how long it lasts by nl80211's messages (a switch without `blocktx` from when it may come), and how "
             "far from them the agent's began and ended (above zero: later)."
         ),
         "",

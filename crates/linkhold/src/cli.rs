@@ -204,7 +204,7 @@ pub struct ReproduceArgs {
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
     /// Of these, some figures only, as in fig4,fig7.
-    #[arg(long = "figure", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long = "figure", value_name = "NAMES", value_delimiter = ',', value_parser = Listed(figure_names), hide_possible_values = true)]
     pub figures: Vec<String>,
     /// Whose TCP the figures run against.
     #[arg(long, value_enum, default_value_t = ReproduceStack::Simulator)]
@@ -561,6 +561,14 @@ impl TypedValueParser for Listed {
 
 fn causes() -> Vec<&'static str> {
     linkhold_core::link_event::Cause::ALL.map(|cause| Cause(cause).name()).to_vec()
+}
+
+/// Every figure by its name alone, as after a paper's; several papers have some of them.
+fn figure_names() -> Vec<&'static str> {
+    let mut names: Vec<_> = figures().into_iter().filter_map(|id| Some(id.split_once('/')?.1)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Every paper, then every figure.

@@ -712,6 +712,9 @@ fn completions_and_manual_pages_name_the_commands() {
         for word in ["primary-user", "channel-switch", "dsasync/fig4", "dsasync/sensitivity"] {
             assert!(script.contains(word), "{shell} does not complete {word}");
         }
+        // Of `--figure`: names without their paper.
+        let name = if shell == "fish" { "fig10\\t" } else { "fig10 fig2 fig3" };
+        assert!(script.contains(name), "{shell} does not complete {name}");
     }
     let page = linkhold(folder.path(), &["man"]).output().expect("it starts").stdout;
     assert!(

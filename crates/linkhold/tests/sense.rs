@@ -212,7 +212,7 @@ fn a_threshold_above_full_scale_is_hinted_at() {
     };
     for (name, format) in Format::ALL {
         // Blocks of 200 samples and an uncertainty of 0.5 dB put the threshold 2.0 dB above the floor.
-        for (floor, above) in [("90", true), ("2", true), ("0", false), ("-30", false)] {
+        for (floor, above) in [("90", true), ("2dB", true), ("0", false), ("-30dBFS", false)] {
             let (text, detections) = told(name, format, floor);
             if !above || format == Format::Cf32 {
                 assert_eq!(text, "", "{name}, {floor} dBFS");

@@ -308,7 +308,10 @@ pub fn a_signed_flow_is_not_touched() -> Outcome {
     assert_eq!(signed.finish().bytes, SIGNED);
     plain.stop_and_finish();
     let status = agent.status();
-    assert!(status.windows.closed > 0 && status.packets.rewritten > 0, "{status}");
+    assert!(
+        status.windows.closed > 0 && status.windows.clamped > 0 && status.packets.rewritten > 0,
+        "{status}"
+    );
     for host in [&path.ch, &path.sh] {
         for name in ["TCPMD5Failure", "TCPMD5NotFound", "TCPMD5Unexpected"] {
             assert_eq!(

@@ -77,14 +77,14 @@ pub struct SenseArgs {
     /// Probability that noise is taken for a signal, for each block.
     #[arg(long, value_name = "P", default_value_t = 1e-6, allow_negative_numbers = true)]
     pub false_alarm: f64,
-    /// How far the noise may rise above the known floor before false alarms pass --false-alarm, dB.
-    #[arg(long, value_name = "DB", default_value_t = 0.5, allow_negative_numbers = true)]
+    /// How far the noise may rise above the known floor before false alarms pass --false-alarm, as in 0.5dB.
+    #[arg(long, value_name = "DB", default_value = "0.5dB", value_parser = decibels, allow_hyphen_values = true)]
     pub uncertainty: f64,
     /// Take the noise floor from so much of the input, from its start.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true)]
     pub calibrate: Duration,
-    /// The noise floor: power in the band, dB of full scale (a run without it prints it).
-    #[arg(long, value_name = "DBFS", allow_negative_numbers = true, conflicts_with = "calibrate")]
+    /// The noise floor: power in the band, dB of full scale, as in -60dBFS (a run without it prints it).
+    #[arg(long, value_name = "DBFS", value_parser = full_scale, allow_hyphen_values = true, conflicts_with = "calibrate")]
     pub floor: Option<f64>,
     /// Freeze and thaw whoever listens on this control socket: the agent's or a host's.
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
@@ -98,6 +98,21 @@ pub struct SenseArgs {
     /// Print one JSON object a line (linkhold.sense/1).
     #[arg(long)]
     pub json: bool,
+}
+
+/// Decibels, their unit written or not.
+fn decibels(text: &str) -> Result<f64, String> {
+    number_of(text, &["dB"])
+}
+
+/// Decibels of full scale, their unit written or not.
+fn full_scale(text: &str) -> Result<f64, String> {
+    number_of(text, &["dBFS", "dB"])
+}
+
+fn number_of(text: &str, units: &[&str]) -> Result<f64, String> {
+    let number = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text).trim_end();
+    number.parse().map_err(|_| format!("write a number and its unit, as in -5{}", units[0]))
 }
 
 impl SenseArgs {
