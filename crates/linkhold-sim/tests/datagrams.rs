@@ -6,11 +6,11 @@
 //! datagrams pass the mechanism (`datagrams = "pass"`) the same hog leaves it less than half as much. The
 //! rate is told, or nobody tells it; then the hog also begins after the download, or is at another station.
 //!
-//! Plan, cells: where nobody tells the rate, a download and UDP at 0.4, 1.02 and 2.03 times the rate that begins
-//! two seconds after it, at the same station or another; radios of 6, 24 and 54 Mbit/s, 5 and 100 ms, with and
-//! without silences. Check: the download has at least 0.43 of the limit, or nearly all that the stream leaves;
-//! the stream has nine tenths of what it may have or more; both together carry what they do over a plain router,
-//! but for 0.05.
+//! Plan, cells: where nobody tells the rate, a download and UDP at 0.4, 1.02 and 2.03 times the rate that
+//! begins two seconds after it, at the same station or another; radios of 6, 24 and 54 Mbit/s, 5 and 100 ms,
+//! with and without silences. Check: the download has at least 0.43 of the limit, or nearly all that the
+//! stream leaves; the stream has nine tenths of what it may have or more; both together carry what they do
+//! over a plain router, but for 0.05.
 //!
 //! Plan, stream: where nobody tells the rate, UDP one way that nobody answers, at a third of the radio's rate
 //! beside a download and at five sixths beside a sparse flow. Check: none of it is lost, and the download has
