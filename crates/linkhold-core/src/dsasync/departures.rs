@@ -57,31 +57,29 @@ impl Departures {
         (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
     }
 
-    /// The first departure after `time`, of those that are remembered: the bytes sent before it, and when it
-    /// was.
-    pub fn later(&self, time: Instant) -> Option<(u64, Instant)> {
+    /// How many of those that are remembered come before the others, by a test that is true for these alone.
+    fn before(&self, comes_before: impl Fn(&(u64, Instant)) -> bool) -> usize {
         let (mut least, mut most) = (0, self.len);
         while least < most {
             let middle = usize::midpoint(least, most);
             match self.get(middle) {
-                Some(&(_, at)) if at <= time => least = middle + 1,
+                Some(departure) if comes_before(departure) => least = middle + 1,
                 _ => most = middle,
             }
         }
-        self.get(least).copied()
+        least
+    }
+
+    /// The first departure after `time`, of those that are remembered: the bytes sent before it, and when it
+    /// was.
+    pub fn later(&self, time: Instant) -> Option<(u64, Instant)> {
+        self.get(self.before(|&(_, at)| at <= time)).copied()
     }
 
     /// When the last of the first `delivered` bytes went down, as exactly as is remembered.
     pub fn last_of(&self, delivered: u64) -> Option<Instant> {
-        let (mut least, mut most) = (0, self.len);
-        while least < most {
-            let middle = usize::midpoint(least, most);
-            match self.get(middle) {
-                Some(&(before, _)) if before < delivered => least = middle + 1,
-                _ => most = middle,
-            }
-        }
-        self.get(least.checked_sub(1)?).map(|&(_, at)| at)
+        let last = self.before(|&(before, _)| before < delivered).checked_sub(1)?;
+        self.get(last).map(|&(_, at)| at)
     }
 
     /// When byte number `delivered` went down, as exactly as is remembered. Forgets older departures.

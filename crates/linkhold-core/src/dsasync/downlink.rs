@@ -113,11 +113,7 @@ impl Downlink {
             // What is sent again adds nothing to what is under way, and may be what its station waits for:
             // not if the station has it.
             let flow = shared.flows.known(slot);
-            let end = packet.tcp.seq_end();
-            let is_again = packet.tcp.seq_len() > 0
-                && flow.held == 0
-                && flow.was_sent(end)
-                && flow.acked.is_some_and(|acked| end.after(acked));
+            let is_again = packet.tcp.seq_len() > 0 && flow.held == 0 && flow.is_owed(packet.tcp.seq_end());
             if !is_again {
                 self.patient = self.patient.min(at);
                 return true;

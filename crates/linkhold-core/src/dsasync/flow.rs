@@ -636,6 +636,12 @@ impl Flow {
         self.down_sent.is_some_and(|highest| !end.after(highest))
     }
 
+    /// True if what ends at `end` was handed to the radio before, and its station has not acknowledged it.
+    #[inline]
+    pub fn is_owed(&self, end: Seq) -> bool {
+        self.was_sent(end) && self.acked.is_some_and(|acked| end.after(acked))
+    }
+
     /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.
     #[inline]
     pub fn outstanding(&self) -> u64 {

@@ -336,7 +336,7 @@ impl RoundTrips {
         }
         // If no acknowledgment is to come, time has to say what has passed. In a silence nothing does.
         let takes = if self.is_idle() { self.others_take(station) } else { LONGEST_BELOW };
-        let aged = Instant::from_nanos(now.as_nanos().saturating_sub(takes.as_nanos()));
+        let aged = now - takes;
         if aged < self.silence_ended {
             return (self.others.below(), self.silence_ended + takes);
         }
@@ -361,7 +361,6 @@ impl RoundTrips {
         if others == 0 || self.is_shared() || served == station {
             return None;
         }
-        self.most_below(served)?;
         Some(self.full_below(now, served)?.min(until))
     }
 
@@ -602,7 +601,7 @@ impl RoundTrips {
         let was_sent = flow.was_sent(sent.end);
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0 || was_sent || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
-            if was_sent && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
+            if flow.is_owed(sent.end) {
                 self.on_sent_again(now, flow, sent.end, sent.seq_len);
                 // Karn, and what else is under way may be acknowledged together with it.
                 flow.radio_probe = None;

@@ -44,7 +44,7 @@ impl Withheld {
         let most = first.saturating_sub(u64::from(SEGMENT));
         let Arrived { passed, takes, since } = arrived;
         // Nothing arrives in a silence.
-        let aged = Instant::from_nanos(now.as_nanos().saturating_sub(takes.as_nanos()));
+        let aged = now - takes;
         let by = if aged >= since { passed.max(aged) } else { passed };
         let later = departures.later(by);
         let under_way = later.map_or(0, |(before, _)| departures.sent().saturating_sub(before));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use linkhold_core::quantity::duration;
+use linkhold_core::quantity::{self, ValueError, duration};
 use linkhold_core::time::Duration;
 use linkhold_sense::frequency::{band, frequency};
 use linkhold_sense::{FloorSource, Format, Settings, Window};
@@ -101,18 +101,13 @@ pub struct SenseArgs {
 }
 
 /// Decibels, their unit written or not.
-fn decibels(text: &str) -> Result<f64, String> {
-    number_of(text, &["dB"])
+fn decibels(text: &str) -> Result<f64, ValueError> {
+    text.parse().or_else(|_| quantity::decibels(text))
 }
 
 /// Decibels of full scale, their unit written or not.
-fn full_scale(text: &str) -> Result<f64, String> {
-    number_of(text, &["dBFS", "dB"])
-}
-
-fn number_of(text: &str, units: &[&str]) -> Result<f64, String> {
-    let number = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text).trim_end();
-    number.parse().map_err(|_| format!("write a number and its unit, as in -5{}", units[0]))
+fn full_scale(text: &str) -> Result<f64, ValueError> {
+    decibels(text.strip_suffix("FS").unwrap_or(text))
 }
 
 impl SenseArgs {
