@@ -185,6 +185,8 @@ struct Shares {
 /// Shares that the download's payload has of what the radio can carry outside its silences.
 fn shares(config: &DsaSyncConfig, row: Row) -> Shares {
     let Row { rtt_ms, times, resets, rate_told, silences, elsewhere } = row;
+    let flooded = StationId(u32::from(elsewhere));
+    let stations = flooded.0 + 1;
     let mut scenario = common::clean(
         TcpConfig::linux(Congestion::Cubic),
         Duration::from_millis(rtt_ms),
@@ -192,7 +194,7 @@ fn shares(config: &DsaSyncConfig, row: Row) -> Shares {
     );
     scenario.radio.channels[0].phy_rate = RATE;
     scenario.radio.rate_told = rate_told;
-    scenario.radio.stations = 1 + u32::from(elsewhere);
+    scenario.radio.stations = stations;
     scenario.radio.sensing = silences.then_some(SensingConfig {
         period: Duration::from_millis(PERIOD_MS),
         duration: Duration::from_millis(SILENT_MS),
@@ -202,11 +204,10 @@ fn shares(config: &DsaSyncConfig, row: Row) -> Shares {
     let air = Air::new(scenario.radio, 1).expect("a valid radio");
     let pipe = || WiredPipe::new(Some(BitRate::from_mbps(1000)), Duration::from_millis(rtt_ms / 2), 10_000);
     let mechanism = config.build(0).expect("valid settings");
-    let cell = Cell::new(air, 1 + u32::from(elsewhere), pipe(), pipe())
-        .with_hidden_queue()
-        .tap(NodeId::BaseStation, mechanism);
+    let cell =
+        Cell::new(air, stations, pipe(), pipe()).with_hidden_queue().tap(NodeId::BaseStation, mechanism);
     let mut network = cell.build();
-    let world = World::new(&mut network, StationId(u32::from(elsewhere)));
+    let world = World::new(&mut network, flooded);
     let mut engine = Engine::new(network, world);
     engine.with_hosts(Instant::ZERO, |world, network| world.pump(Instant::ZERO, 0, network));
     let mut share = |from: u64, to: u64| {
@@ -233,19 +234,9 @@ fn shares(config: &DsaSyncConfig, row: Row) -> Shares {
 
 #[test]
 fn a_download_keeps_its_share_beside_a_flood_and_is_back_a_second_after_it() {
-    for row in [
-        Row::told(20, 1, false),
-        Row::told(20, 1, true),
-        Row::told(20, 2, false),
-        Row::told(20, 2, true),
-        Row::told(100, 1, true),
-        Row::told(100, 2, false),
-        Row::untold(20, 1, false),
-        Row::untold(20, 1, true),
-        Row::untold(20, 2, false),
-        Row::untold(20, 2, true),
-        Row::untold(100, 1, true),
-        Row::untold(100, 2, false),
+    let floods =
+        [(20, 1, false), (20, 1, true), (20, 2, false), (20, 2, true), (100, 1, true), (100, 2, false)];
+    let rows = [
         Row::told(20, 1, true).with_silences(),
         Row::told(20, 2, false).with_silences(),
         Row::untold(20, 1, true).with_silences(),
@@ -255,7 +246,10 @@ fn a_download_keeps_its_share_beside_a_flood_and_is_back_a_second_after_it() {
         Row::untold(20, 2, true).elsewhere(),
         Row::untold(100, 2, false).elsewhere(),
         Row::untold(20, 2, false).elsewhere().with_silences(),
-    ] {
+    ];
+    let told = floods.map(|(rtt_ms, times, resets)| Row::told(rtt_ms, times, resets));
+    let untold = floods.map(|(rtt_ms, times, resets)| Row::untold(rtt_ms, times, resets));
+    for row in told.into_iter().chain(untold).chain(rows) {
         let Shares { before, beside, after, metrics } = shares(&DsaSyncConfig::default(), row);
         // The first second of the 3 is left out, but slow start over 100 ms takes longer.
         assert!(
