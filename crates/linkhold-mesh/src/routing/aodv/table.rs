@@ -14,9 +14,10 @@
 //! - A route that ends gets a greater number, also if a RERR names a smaller one, which the RFC would copy
 //!   ([`Table::invalidate`]). R. van Glabbeek and others show loops for a copy that decreases ("Sequence
 //!   Numbers Do Not Guarantee Loop Freedom", MSWiM 2013; from memory).
-//! - A route is forgotten only after `DELETE_PERIOD` without a packet that asks for it. The RFC counts from
-//!   the moment when the route ended; then an upstream node that never heard of it, and still sends, could be
-//!   taken for fresh.
+//! - A route is forgotten only after `DELETE_PERIOD` without a packet that asks for it, and without a request
+//!   of its destination that is older than the route's number. The RFC counts from the moment when the route
+//!   ended; then an upstream node that never heard of it, and still sends, could be taken for fresh; or one
+//!   that took such a request, passed on by this node, for a way to its originator.
 //!
 //! Routes expire when they are looked at, so they need no timer. Precursors are kept as none, one or many: a
 //! RERR goes to one neighbour or to all (section 6.11), so no list is needed.
@@ -129,6 +130,7 @@ impl Table {
         (next, hops): (Node, u8),
         until: Instant,
     ) -> bool {
+        let delete_period = self.delete_period;
         let Some(route) = self.known(now, destination) else {
             return self.add(now, destination, Some(seq), (next, hops), until);
         };
@@ -143,7 +145,11 @@ impl Table {
                 false => (Precursors::None, until),
             };
             *route = Route { destination, next, hops, valid: true, seq: Some(seq), expires, precursors };
-        } else if route.valid && route.next == next {
+        } else if !route.valid {
+            // Who hears the message from here may take this node for the next hop, and follow it for as long as
+            // a way back is kept.
+            route.expires = route.expires.max(now + delete_period);
+        } else if route.next == next {
             route.expires = route.expires.max(until);
         }
         better
@@ -300,6 +306,15 @@ mod tests {
         assert_eq!((route.valid, route.seq), (false, Some(SeqNo(0))));
         // A packet that asks for it at 15 s keeps it until 30 s.
         table.refresh(at(15_000), D, at(99_000));
+        assert!(table.known(at(29_999), D).is_some() && table.known(at(30_000), D).is_none());
+    }
+
+    #[test]
+    fn an_ended_route_is_remembered_for_as_long_as_others_may_follow_an_older_offer() {
+        let mut table = table();
+        table.offer(at(0), D, SeqNo(5), (Node(1), 1), at(1000));
+        table.invalidate(at(1000), D, Node(1), None);
+        assert!(!table.offer(at(15_000), D, SeqNo(5), (Node(2), 3), at(20_000)), "it ended with 6");
         assert!(table.known(at(29_999), D).is_some() && table.known(at(30_000), D).is_none());
     }
 
