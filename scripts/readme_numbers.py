@@ -13,9 +13,10 @@ import pathlib
 import re
 import sys
 
+import raw_parts
 import testbed_numbers
 from estimates import ROOT, simulated_runs
-from marks import fill
+from marks import fill, wrapped
 from measured import Measured
 
 README = ROOT / "README.md"
@@ -84,6 +85,13 @@ def demo_silent():
     return f"{sum(shares) / len(shares):.0%}".replace("%", " %")
 
 
+def program(docs, late_ms):
+    """What measured the cells that this page has from the kernel: all of them are CUBIC's."""
+    names = {part: f"\"{words.format(late_ms=late_ms)}\"" for part, words in COLUMNS.items()}
+    names |= {LATE_NO_COPIES: "what no copies cost", NEAR: "3 ms"}
+    return raw_parts.measured_by(raw_parts.read(docs / "raw.json")[raw_parts.MEASURED], [(part, "cubic") for part in names], names.get)
+
+
 def late_ms(docs):
     """How late bursts are told where they are told late."""
     return f"{json.loads((docs / 'told.json').read_text())['late_ms']} ms"
@@ -130,6 +138,7 @@ def contents(docs):
     return {
         "table": table(measured, late),
         "aim": aim(measured),
+        "program": "\n" + "\n".join(wrapped(program(docs, late))) + "\n",
         "near": near(measured),
         "demo-silent": demo_silent(),
         "silent": silent(measured),

@@ -318,7 +318,7 @@ pub struct AgentArgs {
     /// Something else than to run.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
-    /// The configuration file (TOML).
+    /// The configuration file (TOML), or - for standard input.
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
@@ -346,7 +346,7 @@ pub enum AgentCommand {
     },
     /// Check a configuration without running.
     Check {
-        /// The configuration file (TOML).
+        /// The configuration file (TOML), or - for standard input.
         #[arg(value_hint = ValueHint::FilePath)]
         config: PathBuf,
     },
@@ -381,7 +381,7 @@ pub struct HostArgs {
     /// Something else than to run.
     #[command(subcommand)]
     pub command: Option<HostCommand>,
-    /// The configuration file (TOML).
+    /// The configuration file (TOML), or - for standard input.
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
@@ -401,7 +401,7 @@ pub enum HostCommand {
     Example,
     /// Check a configuration without running.
     Check {
-        /// The configuration file (TOML).
+        /// The configuration file (TOML), or - for standard input.
         #[arg(value_hint = ValueHint::FilePath)]
         config: PathBuf,
     },

@@ -577,6 +577,25 @@ fn an_agents_configuration_is_refused_with_file_line_and_key() {
 }
 
 #[test]
+fn a_configuration_comes_from_standard_input_too() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for (command, text) in [("agent", AGENT), ("host", "radio = [\"wlan0\"]\n")] {
+        let check = |text: &str| {
+            let mut check = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin("linkhold"));
+            check.args([command, "check", "-"]).current_dir(folder.path()).write_stdin(text);
+            check.output().expect("it starts")
+        };
+        let good = check(text);
+        assert!(good.status.success(), "{command}: {}", String::from_utf8_lossy(&good.stderr));
+        let bad = check(&format!("{text}[silence]\nmax = \"ten\"\n"));
+        let line = text.lines().count() + 2;
+        let expected = format!("<stdin>:{line}:7: silence.max: \"ten\" is not a duration");
+        let told = String::from_utf8_lossy(&bad.stderr).into_owned();
+        assert!(bad.status.code() == Some(2) && told.contains(&expected), "{command}: {told}");
+    }
+}
+
+#[test]
 fn the_agents_example_is_a_valid_configuration() {
     let folder = TempDir::new().expect("a temporary folder");
     let example = linkhold(folder.path(), &["agent", "example"]).output().expect("it starts");

@@ -46,20 +46,22 @@ pub enum AgentConfigError {
 }
 
 impl AgentConfig {
-    /// Reads and checks a file.
+    /// Reads and checks a file, `-` being standard input.
     ///
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load(path: &Path) -> Result<Self, AgentConfigError> {
-        Self::parse(path, &text_of(path, "agent")?)
+        let (path, text) = text_of(path, "agent")?;
+        Self::parse(path, &text)
     }
 
-    /// Reads and checks the file of `linkhold host`.
+    /// Reads and checks the file of `linkhold host`, `-` being standard input.
     ///
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load_host(path: &Path) -> Result<Self, AgentConfigError> {
-        Self::parse_host(path, &text_of(path, "host")?)
+        let (path, text) = text_of(path, "host")?;
+        Self::parse_host(path, &text)
     }
 
     /// Checks the text of a host's file; `path` is for messages.
@@ -79,14 +81,20 @@ impl AgentConfig {
     }
 }
 
-fn text_of(path: &Path, command: &'static str) -> Result<String, AgentConfigError> {
-    std::fs::read_to_string(path).map_err(|source| {
-        let path = path.to_owned();
+/// What messages call the file, and its text.
+fn text_of<'a>(path: &'a Path, command: &'static str) -> Result<(&'a Path, String), AgentConfigError> {
+    let (shown, text) = match path.to_str() {
+        Some("-") => (Path::new("<stdin>"), std::io::read_to_string(std::io::stdin().lock())),
+        _ => (path, std::fs::read_to_string(path)),
+    };
+    let text = text.map_err(|source| {
+        let path = shown.to_owned();
         match source.kind() {
             ErrorKind::NotFound => AgentConfigError::Absent { path, command },
             _ => AgentConfigError::Read { path, source },
         }
-    })
+    })?;
+    Ok((shown, text))
 }
 
 #[cfg(test)]

@@ -549,8 +549,12 @@ pub fn a_file_of_samples() -> Outcome {
 
 /// Freezes and thaws in a random order, doubled and lost, with silences of the radio that need not agree with
 /// them, while two senders send. Their windows stay at most what they were at a freeze, and they never stop
-/// for good.
+/// for good. By the congestion control alone, and with windows closed besides.
 pub fn freezes_at_random() -> Outcome {
+    ["kernel", "both"].into_iter().try_for_each(freezes_at_random_by)
+}
+
+fn freezes_at_random_by(freeze: &str) -> Outcome {
     /// `silence.max`, ms: shorter than the longest step, so that lost thaws heal during the test, too.
     const AT_MOST_MS: u64 = 300;
     const STEPS: usize = 60;
@@ -558,7 +562,7 @@ pub fn freezes_at_random() -> Outcome {
     let settings = format!(
         "[silence]\nmax = \"{AT_MOST_MS}ms\"\n[mechanism]\nname = \"cr-aware\"\nmax_freeze = \"{AT_MOST_MS}ms\"\n"
     );
-    let mut host = kernel_host(&path, "kernel", &settings)?;
+    let mut host = kernel_host(&path, freeze, &settings)?;
     let senders: Vec<Sender> = (CONGESTION_CONTROLS.into_iter().zip(6960..))
         .map(|(name, port)| Sender::start(&path, port, name, STEADY))
         .collect();

@@ -146,8 +146,8 @@ impl Table {
             };
             *route = Route { destination, next, hops, valid: true, seq: Some(seq), expires, precursors };
         } else if !route.valid {
-            // Who hears the message from here may take this node for the next hop, and follow it for as long as
-            // a way back is kept.
+            // Who hears the message from here may take this node for the next hop, for as long as a way back
+            // is kept.
             route.expires = route.expires.max(now + delete_period);
         } else if route.next == next {
             route.expires = route.expires.max(until);
