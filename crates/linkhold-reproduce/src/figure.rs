@@ -84,10 +84,8 @@ pub(crate) fn judged(figure: &FigureSpec, printed: &PaperFigure, grid: &Grid) ->
                 measured: finding.as_ref().map(|finding| finding.measured),
                 ci95: finding.as_ref().and_then(|finding| finding.ci95),
                 unit: claim.unit.clone(),
-                holds: match &finding {
-                    Some(finding) => finding.holds(claim.paper),
-                    None => Some(false),
-                },
+                // What was not measured is not denied.
+                holds: finding.as_ref().and_then(|finding| finding.holds(claim.paper)),
                 criterion: match &finding {
                     Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
                     None => format!("not measured; in {}", claim.unit),

@@ -6,7 +6,7 @@ use linkhold_results::stats::Estimate;
 pub(crate) struct Finding {
     pub measured: f64,
     pub ci95: Option<[f64; 2]>,
-    test: Test,
+    pub test: Test,
 }
 
 /// The condition under which a claim holds.
@@ -42,13 +42,17 @@ impl Test {
 
 impl Finding {
     /// Whether the claim holds; `None` if the interval of the measured value contains a bound of the
-    /// criterion, so that it cannot be told. Without an interval the measured value decides.
+    /// criterion, so that it cannot be told, or if the value is not a number. Without an interval the measured
+    /// value decides.
     pub(crate) fn holds(&self, paper: Option<f64>) -> Option<bool> {
         let Some([least, greatest]) = self.test.bounds(paper) else { return Some(false) };
+        if self.measured.is_nan() {
+            return None;
+        }
         let [low, high] = self.ci95.unwrap_or([self.measured; 2]);
         if least <= low && high <= greatest {
             Some(true)
-        } else if high < least || greatest < low || !self.measured.is_finite() {
+        } else if high < least || greatest < low {
             Some(false)
         } else {
             None
@@ -182,7 +186,7 @@ mod tests {
             // A bound belongs to where the claim holds.
             (1.0, Some([1.0, 1.0]), Some(true), Some(true)),
             (2.0, None, Some(true), Some(false)),
-            (f64::NAN, None, Some(false), Some(false)),
+            (f64::NAN, None, None, None),
             (f64::INFINITY, None, Some(true), Some(false)),
         ] {
             assert_eq!(judged(measured, ci95, Test::AtLeast(1.0), None), at_least, "{measured} {ci95:?}");

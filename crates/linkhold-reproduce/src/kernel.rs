@@ -332,15 +332,13 @@ impl PlannedFigure {
         let is_empty = grid.points.iter().any(|point| point.runs.is_empty());
         for (claim, beside) in claims.iter_mut().zip(judged(self.figure, printed, simulated)) {
             if is_empty {
-                (claim.measured, claim.ci95) = (None, None);
+                (claim.measured, claim.ci95, claim.holds) = (None, None, None);
                 claim.criterion = format!("not measured: no repetition is whole; in {}", claim.unit);
             }
-            // What was left out, or has no result, is not denied.
-            claim.holds = claim.holds.filter(|_| claim.measured.is_some());
             claim.simulated = Some(Simulated {
                 measured: beside.measured,
                 ci95: beside.ci95,
-                holds: beside.holds.filter(|_| beside.measured.is_some()),
+                holds: beside.holds,
                 seeds: u64::from(options.repetitions(self.paper.seeds)),
             });
         }
