@@ -30,7 +30,7 @@ use super::processor::{allowed, stay_on};
 use super::protocol::{Cause, Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::{Schedule, WallClock};
 use super::senders::Senders;
-use super::silences::{Ended, Silences, Source};
+use super::silences::{Ended, Over, Silences, Source};
 use super::snr::{Sample, SnrSource};
 use super::stations::{HOST, NoNumberLeft, Stations};
 use super::status::{Channel, MechanismStatus, Packets, RadioStatus, Status, Windows};
@@ -97,8 +97,10 @@ struct Core {
 enum Effect {
     /// The mechanism does not listen to such an event, and was not told.
     Unheard,
-    /// It was told of the end of a silence that it did not know.
+    /// There was no silence to end.
     NothingEnded,
+    /// A silence that was announced will not come.
+    CalledOff,
     /// It was told.
     Done,
 }
@@ -658,7 +660,10 @@ impl Core {
                 Some(format!("nothing was done: {} does not listen to {}", self.mechanism, event.describe()))
             }
             (Effect::NothingEnded, Event::Thaw { cause, .. }) => Some(self.nothing_thawed(*cause, &radios)),
-            (Effect::NothingEnded | Effect::Done, _) => None,
+            (Effect::CalledOff, Event::Thaw { cause, .. }) => {
+                Some(format!("the next silence announced for cause {} is called off", cause.name()))
+            }
+            (Effect::NothingEnded | Effect::CalledOff | Effect::Done, _) => None,
         };
         Ok(Reply::told(told, note))
     }
@@ -761,9 +766,14 @@ impl Core {
                 return Ok((Effect::Done, is_news));
             }
             Event::Thaw { scope: _, cause } => {
-                let Ended { any, is_last } =
+                let Ended { over, is_last } =
                     state.silences.end(Source::Told, scope, cause.0, now, effective_at);
-                return Ok((if any { Effect::Done } else { Effect::NothingEnded }, is_last));
+                let effect = match over {
+                    Over::UnderWay | Over::Later => Effect::Done,
+                    Over::Announced => Effect::CalledOff,
+                    Over::Before | Over::Nothing => Effect::NothingEnded,
+                };
+                return Ok((effect, is_last));
             }
             Event::Switch { capacity_bps, efficiency } => {
                 state.note_channel(BitRate(capacity_bps), Fraction::clamped(efficiency));

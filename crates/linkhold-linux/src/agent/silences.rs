@@ -52,6 +52,22 @@ pub struct SilenceCounts {
     pub overdue: u64,
 }
 
+/// What an end ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// A silence that was under way.
+    UnderWay,
+    /// The first one that was announced: it is called off.
+    Announced,
+    /// None: the agent had ended that silence by the clock already. Another one that is announced is not
+    /// called off by an end that comes late.
+    Before,
+    /// None: there is no such silence.
+    Nothing,
+    /// None yet: the end is noted for later, if it is before the planned one.
+    Later,
+}
+
 /// The table is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{MAX_ACTIVE} silences are under way already")]
@@ -62,15 +78,25 @@ pub struct TooManySilences;
 pub struct SilenceTable {
     /// Those of one scope and cause are sorted by `from`.
     active: Vec<Active>,
+    /// Those that the agent ended by the clock, and no event since: their source may still say that they are
+    /// over. Nothing of a source that knows what it ends.
+    by_clock: Option<Vec<(Scope, Cause)>>,
     max: Duration,
     counts: SilenceCounts,
 }
 
 impl SilenceTable {
-    /// A table without silences. A silence that nobody ends is over after `max`.
+    /// A table without silences. A silence that nobody ends is over after `max`. Its source knows which of
+    /// its silences it ends.
     #[must_use]
     pub fn new(max: Duration) -> Self {
-        Self { active: Vec::new(), max, counts: SilenceCounts::default() }
+        Self { active: Vec::new(), by_clock: None, max, counts: SilenceCounts::default() }
+    }
+
+    /// The same for a source that may end a silence which is over by the clock already, unaware of that.
+    #[must_use]
+    pub fn with_late_ends(max: Duration) -> Self {
+        Self { by_clock: Some(Vec::new()), ..Self::new(max) }
     }
 
     /// A silence begins at `from`, or its source says so again. The agent ends it after `lasting`, if its
@@ -138,16 +164,27 @@ impl SilenceTable {
     }
 
     /// The source ends a silence now, or at a later time `at`, which counts only if it is no later than the
-    /// end that is planned. True if there was a silence to end; a source may well end it twice.
-    pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) -> bool {
+    /// end that is planned. A source may well end a silence twice.
+    pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) -> Over {
         self.take_over(scope, cause, at.min(now));
         let concerned = |active: &Active| active.is_of(scope, cause);
         if at <= now {
+            let by_clock = self.by_clock.as_mut();
+            let is_late = by_clock.is_some_and(|known| {
+                let place = known.iter().position(|known| *known == (scope, cause));
+                place.map(|place| known.remove(place)).is_some()
+            });
             // The one under way, or else the first that is announced.
-            let Some(index) = self.active.iter().position(concerned) else { return false };
+            let Some(index) = self.active.iter().position(concerned) else {
+                return if is_late { Over::Before } else { Over::Nothing };
+            };
+            let was_under_way = self.active[index].from <= now;
+            if is_late && !was_under_way {
+                return Over::Before;
+            }
             self.active.remove(index);
             self.counts.ended += 1;
-            return true;
+            return if was_under_way { Over::UnderWay } else { Over::Announced };
         }
         let last = self.active.iter().rposition(|active| concerned(active) && active.from < at);
         match last.or_else(|| self.active.iter().position(concerned)) {
@@ -156,9 +193,9 @@ impl SilenceTable {
                 active.until = at;
                 active.expected_end = Some(at);
                 active.asked_for = true;
-                true
+                Over::Later
             }
-            Some(_) | None => false,
+            Some(_) | None => Over::Nothing,
         }
     }
 
@@ -201,6 +238,12 @@ impl SilenceTable {
             self.counts.overdue += 1;
             let lasted = now.since(from);
             tracing::warn!(?scope, ?cause, %lasted, "nobody ended this silence: over by `silence.max`");
+        }
+        if let Some(known) = &mut self.by_clock
+            && !known.contains(&(scope, cause))
+            && known.len() < MAX_ACTIVE
+        {
+            known.push((scope, cause));
         }
         let kind = LinkEventKind::FreezeEnded { scope, cause };
         Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
@@ -245,9 +288,9 @@ pub enum Source {
 /// What became of the end of a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// There was a silence to end.
-    pub any: bool,
-    /// No other source keeps the radio silent for the same cause: the mechanism is to be told.
+    /// What it ended.
+    pub over: Over,
+    /// The mechanism is to be told: no other source keeps the radio silent for the same cause.
     pub is_last: bool,
 }
 
@@ -264,7 +307,8 @@ impl Silences {
     /// `max`.
     #[must_use]
     pub fn new(max: Duration, schedules: usize) -> Self {
-        Self { tables: (0..schedules + 2).map(|_| SilenceTable::new(max)).collect() }
+        let others = (0..=schedules).map(|_| SilenceTable::new(max));
+        Self { tables: core::iter::once(SilenceTable::with_late_ends(max)).chain(others).collect() }
     }
 
     fn place(&self, source: Source) -> usize {
@@ -305,13 +349,24 @@ impl Silences {
     /// As [`SilenceTable::end`]. Who speaks at the control socket may end what another began.
     pub fn end(&mut self, source: Source, scope: Scope, cause: Cause, now: Instant, at: Instant) -> Ended {
         let own = self.place(source);
-        let any = self.tables[own].end(scope, cause, now, at)
-            || (source == Source::Told
-                && self.tables.iter_mut().any(|table| table.end(scope, cause, now, at)));
+        let mut over = self.tables[own].end(scope, cause, now, at);
+        if source == Source::Told && matches!(over, Over::Before | Over::Nothing) {
+            for table in &mut self.tables {
+                // What came late for one silence calls off no other.
+                if over == Over::Before && table.begun(scope, cause, now).next().is_none() {
+                    continue;
+                }
+                let ended = table.end(scope, cause, now, at);
+                if ended != Over::Nothing {
+                    over = ended;
+                    break;
+                }
+            }
+        }
         let later = at.max(now);
         let lasts =
             |table: &SilenceTable| table.begun(scope, cause, later).any(|active| active.until > later);
-        Ended { any, is_last: !self.tables.iter().any(lasts) }
+        Ended { over, is_last: over != Over::Before && !self.tables.iter().any(lasts) }
     }
 
     /// When the next one must be ended.
@@ -479,16 +534,19 @@ mod tests {
         assert!(begin(&mut silences, 1_900), "nobody knows how long it takes");
         assert_eq!(silences.end_due(at(2_000)), None);
         let over = silences.end(Source::Radio, NET, Cause::Sensing, at(2_500), at(2_500));
-        assert_eq!(over, Ended { any: true, is_last: true });
+        assert_eq!(over, Ended { over: Over::UnderWay, is_last: true });
         // One that is over before the schedule's leaves that.
         assert!(sensing(&mut silences, 0, 15_000, 2_000));
         assert!(begin(&mut silences, 15_100));
         let over = silences.end(Source::Radio, NET, Cause::Sensing, at(15_200), at(15_200));
-        assert_eq!(over, Ended { any: true, is_last: false });
+        assert_eq!(over, Ended { over: Over::UnderWay, is_last: false });
         // Whoever speaks at the socket may end it.
         let told = silences.end(Source::Told, NET, Cause::Sensing, at(15_300), at(15_300));
-        assert_eq!(told, Ended { any: true, is_last: true });
-        assert!(!silences.end(Source::Told, NET, Cause::Sensing, at(15_301), at(15_301)).any);
+        assert_eq!(told, Ended { over: Over::UnderWay, is_last: true });
+        assert_eq!(
+            silences.end(Source::Told, NET, Cause::Sensing, at(15_301), at(15_301)).over,
+            Over::Nothing
+        );
         assert_eq!(silences.counts(), SilenceCounts { begun: 5, ended: 3, timed: 2, overdue: 0 });
     }
 
@@ -510,8 +568,8 @@ mod tests {
         begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
         begin(&mut silences, NET, Cause::Grant, at(0), None).unwrap();
         silences.begin(at(10), NET, Cause::PrimaryUser, at(5_000), timed, timed).unwrap();
-        assert!(silences.end(NET, Cause::Fade, at(20), at(20)));
-        assert!(!silences.end(NET, Cause::Fade, at(21), at(21)), "over already");
+        assert_eq!(silences.end(NET, Cause::Fade, at(20), at(20)), Over::UnderWay);
+        assert_eq!(silences.end(NET, Cause::Fade, at(21), at(21)), Over::Nothing, "over already");
         while silences.end_due(at(2_000)).is_some() {}
         let counts = silences.counts();
         assert_eq!(counts, SilenceCounts { begun: 4, ended: 1, timed: 1, overdue: 1 });
@@ -531,8 +589,52 @@ mod tests {
         // The end of the first by an event leaves the second, as its withdrawal leaves the first.
         silences.begin(at(200), NET, Cause::Fade, at(200), None, None).unwrap();
         silences.begin(at(210), NET, Cause::Fade, at(300), lasting, lasting).unwrap();
-        assert!(silences.end(NET, Cause::Fade, at(250), at(250)));
+        assert_eq!(silences.end(NET, Cause::Fade, at(250), at(250)), Over::UnderWay);
         assert_eq!((silences.announced(at(250)), silences.next_end()), (1, Some(at(350))));
+    }
+
+    #[test]
+    fn an_end_that_comes_after_the_clocks_calls_off_no_silence_that_is_announced() {
+        let mut silences = SilenceTable::with_late_ends(Duration::from_secs(1));
+        let lasting = Some(Duration::from_millis(200));
+        silences.begin(at(0), NET, Cause::Fade, at(0), lasting, lasting).unwrap();
+        silences.begin(at(10), NET, Cause::Fade, at(1_500), lasting, lasting).unwrap();
+        assert!(silences.end_due(at(200)).is_some());
+        assert_eq!(silences.end(NET, Cause::Fade, at(400), at(400)), Over::Before);
+        assert_eq!((silences.announced(at(400)), silences.counts().ended), (1, 0));
+        assert_eq!(
+            silences.end(NET, Cause::Fade, at(500), at(500)),
+            Over::Announced,
+            "a second one means it"
+        );
+        assert_eq!((silences.announced(at(500)), silences.counts().ended), (0, 1));
+        // An end that meets its silence leaves nothing to come late.
+        silences.begin(at(2_000), NET, Cause::Fade, at(2_000), lasting, lasting).unwrap();
+        assert!(silences.end_due(at(2_200)).is_some());
+        silences.begin(at(3_000), NET, Cause::Fade, at(3_000), lasting, lasting).unwrap();
+        silences.begin(at(3_000), NET, Cause::Fade, at(9_000), lasting, lasting).unwrap();
+        assert_eq!(silences.end(NET, Cause::Fade, at(3_100), at(3_100)), Over::UnderWay);
+        assert_eq!(silences.end(NET, Cause::Fade, at(3_200), at(3_200)), Over::Announced);
+    }
+
+    #[test]
+    fn an_end_that_comes_late_at_the_socket_is_not_told_and_ends_what_another_source_has_under_way() {
+        let mut silences = Silences::new(Duration::from_secs(10), 0);
+        let lasting = Some(Duration::from_millis(200));
+        let mut begin = |silences: &mut Silences, source, ms, length| {
+            silences.begin(source, at(ms), NET, Cause::Fade, at(ms), length, length).unwrap()
+        };
+        begin(&mut silences, Source::Told, 0, lasting);
+        silences.begin(Source::Told, at(0), NET, Cause::Fade, at(5_000), lasting, lasting).unwrap();
+        assert!(silences.end_due(at(200)).is_some());
+        let late = silences.end(Source::Told, NET, Cause::Fade, at(400), at(400));
+        assert_eq!(late, Ended { over: Over::Before, is_last: false });
+        begin(&mut silences, Source::Told, 1_000, lasting);
+        assert!(silences.end_due(at(1_200)).is_some());
+        begin(&mut silences, Source::Radio, 2_000, None);
+        let told = silences.end(Source::Told, NET, Cause::Fade, at(2_100), at(2_100));
+        assert_eq!(told, Ended { over: Over::UnderWay, is_last: true });
+        assert_eq!(silences.announced(at(2_100)), 1);
     }
 
     #[test]
@@ -545,7 +647,7 @@ mod tests {
         assert!(silences.end_due(at(150)).is_some() && silences.end_due(at(5_000)).is_none());
         silences.begin(at(200), NET, Cause::Fade, at(200), None, None).unwrap();
         silences.begin(at(210), NET, Cause::Fade, at(300), lasting, lasting).unwrap();
-        assert!(silences.end(NET, Cause::Fade, at(310), at(310)));
+        assert_eq!(silences.end(NET, Cause::Fade, at(310), at(310)), Over::UnderWay);
         assert_eq!(silences.next_end(), None);
         assert_eq!(silences.counts(), SilenceCounts { begun: 4, ended: 1, timed: 3, overdue: 0 });
     }

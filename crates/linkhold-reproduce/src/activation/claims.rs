@@ -189,10 +189,7 @@ mod tests {
             (costs(&loses, &gains), 6.0, 6.0, Some(false)),
         ] {
             let found = first_harmful(&costs).expect("three seeds");
-            assert_eq!(
-                (found.ci95, found.measured, found.holds(None)),
-                (Some([least, first]), first, holds)
-            );
+            assert_eq!((found.ci95, found.measured, found.holds(None)), (Some([least, first]), first, holds));
         }
         assert!(first_harmful(&[gains.clone(), unsure.clone()]).is_none(), "none is shown to cost anything");
         assert!(first_harmful(&[vec![-3.0]]).is_none(), "one seed decides nothing");
