@@ -48,7 +48,7 @@ use senders::{NoSenders, Senders};
 
 use crate::punctual::{be_nice, finest_timers};
 
-/// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
+/// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted, everything
 /// that the mechanisms are told and answer is logged. `program` is what the status and the recording tell of
 /// where they are from.
 ///
@@ -61,6 +61,14 @@ pub fn run_agent(
 ) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
     run_with(&config, config_path, recording, program, |mechanisms| Ok((mechanisms, Box::new(NoSenders))))
+}
+
+/// True if the process was started with this signal ignored. `status` is `/proc/self/status` (proc(5),
+/// `SigIgn`).
+fn is_ignored(signal: Signal, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal as i32 - 1) & 1 == 1
 }
 
 /// Mechanisms, one a radio, and who carries out their commands to senders.
@@ -81,6 +89,11 @@ pub fn run_with(
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
+    // It comes when a terminal is closed, unless nohup(1) has it ignored: a signal that is blocked would come
+    // all the same. There is nothing to reload.
+    if !is_ignored(Signal::SIGHUP, &std::fs::read_to_string("/proc/self/status").unwrap_or_default()) {
+        signals.add(Signal::SIGHUP);
+    }
     let caught = |errno: nix::errno::Errno| AgentError::Signals(errno.into());
     // Before a thread is started: threads inherit what is blocked.
     signals.thread_block().map_err(caught)?;
@@ -142,4 +155,20 @@ pub fn init_logging() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_nohup_has_ignored_is_known() {
+        let status = |mask: &str| format!("Name:\tlinkhold\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\n");
+        for (mask, ignored) in
+            [("0000000000000001", true), ("0000000000001000", false), ("ffffffffffffffff", true), ("", false)]
+        {
+            assert_eq!(is_ignored(Signal::SIGHUP, &status(mask)), ignored, "{mask}");
+        }
+        assert!(!is_ignored(Signal::SIGHUP, ""));
+    }
 }

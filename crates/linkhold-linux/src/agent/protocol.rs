@@ -74,7 +74,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         for_s: Option<f64>,
     },
-    /// The silence of this scope and cause is over.
+    /// The silence of this scope and cause is over. If the agent ended it by the clock before, the event does
+    /// nothing. If there was none, it calls off the next one that is announced.
     Thaw {
         /// Who may send again.
         #[serde(default)]
@@ -235,7 +236,8 @@ pub struct Reply {
     /// The radios that an event was told to; none where no mechanism listens to such events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub radios: Vec<String>,
-    /// Why an event did nothing, if it did: no mechanism listens to it, or a `thaw` ended no silence.
+    /// Why an event did nothing, if it did: no mechanism listens to it, or a `thaw` ended no silence. Or that a
+    /// `thaw` called off a silence that was announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The answer to `status`.

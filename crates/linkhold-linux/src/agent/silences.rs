@@ -621,7 +621,7 @@ mod tests {
     fn an_end_that_comes_late_at_the_socket_is_not_told_and_ends_what_another_source_has_under_way() {
         let mut silences = Silences::new(Duration::from_secs(10), 0);
         let lasting = Some(Duration::from_millis(200));
-        let mut begin = |silences: &mut Silences, source, ms, length| {
+        let begin = |silences: &mut Silences, source, ms, length| {
             silences.begin(source, at(ms), NET, Cause::Fade, at(ms), length, length).unwrap()
         };
         begin(&mut silences, Source::Told, 0, lasting);

@@ -6,7 +6,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use linkhold_core::time::{Duration, Instant};
@@ -194,7 +194,11 @@ impl Tail {
         let mut open = match self.open.take() {
             Some(open) => open,
             None => {
-                let mut file = File::open(&self.path)?;
+                // A named pipe would keep whoever opens it waiting for its writer, and packets with it.
+                let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
+                if !file.metadata()?.is_file() {
+                    return Err(io::Error::other("it is no regular file, to which samples are appended"));
+                }
                 let at = if self.first { file.seek(SeekFrom::End(0))? } else { 0 };
                 let mut open = Open { file, at, rest: Vec::new(), stamp, end: Vec::new(), suspected: None };
                 open.end = open.read_end(at.min(MAX_END));
@@ -303,6 +307,22 @@ mod tests {
         }
         assert_eq!(sample(&[0xff, 0xfe]), Line::Wrong);
         assert_eq!(sample(&[b'1'; MAX_LINE + 1]), Line::Wrong);
+    }
+
+    #[test]
+    fn a_pipe_in_the_files_place_is_no_source_and_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snr.csv");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut tail = Tail::new(&path);
+        let mut samples = Vec::new();
+        tail.read(&mut samples);
+        let refused = tail.try_read(&mut samples).unwrap_err().to_string();
+        assert!(refused.contains("no regular file"), "{refused}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "1,10\n").unwrap();
+        tail.read(&mut samples);
+        assert_eq!(samples, [10.0], "a file that takes its place is one");
     }
 
     #[test]

@@ -195,6 +195,38 @@ pub fn windows_stop_senders() -> Outcome {
     Ok(())
 }
 
+/// Two silences are announced at once, and a thaw comes late for one that was over before them.
+pub fn silences_announced_ahead() -> Outcome {
+    let path = Path::build()?;
+    let host = AgentProcess::host(&path.sh, "freeze = \"window\"", "");
+    let sender = Sender::start(&path, 6970, "reno", STEADY);
+    sender.transfer.wait_for(5 * MEGABYTE);
+    host.signal(r#"{"freeze":{"cause":"primary-user","for_s":0.1}}"#);
+    let announce = |ahead: f64| {
+        let freeze = r#"{"freeze":{"cause":"primary-user","for_s":0.4}}"#;
+        host.say(&format!(r#"{{"effective_in_s":{ahead},"event":{freeze}}}"#));
+    };
+    announce(1.0);
+    announce(2.0);
+    host.wait_until(|status| status.silences_timed == 1);
+    let reply = host.ask(&format!(r#"{{"event":{THAW}}}"#)).expect("an answer");
+    assert!(reply.note.is_some_and(|note| note.contains("no silence of cause")), "{}", host.log());
+    for number in 2..=3 {
+        let status = host.wait_until(|status| status.windows.closed_now == 1);
+        assert_eq!((status.silences, status.silences_now), (number, 1), "{status}");
+        host.wait_until(|status| status.windows.closed_now == 0);
+    }
+    // A thaw that is meant for an announced silence calls it off, and says so.
+    announce(5.0);
+    let thaw = || host.ask(&format!(r#"{{"event":{THAW}}}"#)).expect("an answer").note;
+    assert!(thaw().is_some_and(|note| note.contains("no silence of cause")), "late for the last one");
+    assert!(thaw().is_some_and(|note| note.contains("is called off")), "{}", host.log());
+    assert_eq!(host.status().silences_announced, 0);
+    sender.transfer.wait_for(sender.transfer.received() + MEGABYTE);
+    sender.transfer.stop_and_finish();
+    Ok(())
+}
+
 pub fn congestion_controls_come_and_go() -> Outcome {
     let path = Path::build()?;
     let mut host = kernel_host(&path, "kernel", "")?;

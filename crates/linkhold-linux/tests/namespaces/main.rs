@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 59] = [
+    let tests: [NamedTest; 60] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
@@ -136,6 +136,7 @@ fn main() -> ExitCode {
         ),
         plain("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
         timed("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
+        timed("a_host_keeps_every_silence_that_is_announced_ahead", host::silences_announced_ahead),
         plain(
             "a_hosts_congestion_controls_come_and_go_with_sockets_open",
             host::congestion_controls_come_and_go,

@@ -278,6 +278,20 @@ fn an_access_point_that_goes_down_lets_go_and_begins_nothing_until_it_serves_aga
 }
 
 #[test]
+fn a_client_is_told_of_switches_and_never_of_its_own_scans() {
+    let scan = Event::ScanStarted { channels: 3, passive: false };
+    let mut translator = translator();
+    wlan0(&mut translator, 0, Event::Interface { name: "wlan0", serves: false });
+    // Its access point switches; that one is a station to it.
+    let switch = wlan0(&mut translator, 10, Event::SwitchStarted { count: 3, block_tx: true });
+    assert!(matches!(switch[..], [SignalKind::Silent { .. }]), "{switch:?}");
+    assert_eq!(wlan0(&mut translator, 300, Event::Switched).len(), 1);
+    wlan0(&mut translator, 400, Event::StationCame);
+    assert_eq!(wlan0(&mut translator, 2_000, scan), []);
+    assert!(!translator.radios()[0].serving);
+}
+
+#[test]
 fn an_interface_is_known_by_its_name_whatever_its_index() {
     let mut translator = translator();
     assert_eq!(wlan0(&mut translator, 0, Event::InterfaceGone), []);

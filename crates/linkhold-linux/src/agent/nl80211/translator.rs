@@ -60,6 +60,9 @@ pub struct Radio {
     /// Messages that concerned it.
     pub events: u64,
     wiphy: Option<u32>,
+    /// Its type, as last told, is one that serves no stations: a client has channel switches, too, and the
+    /// access point is a station to it.
+    is_client: bool,
     /// MHz of the channel it works on, where known.
     frequency: Option<u32>,
     radar_at: Option<Instant>,
@@ -208,6 +211,7 @@ impl Radio {
             name: name.to_owned(),
             index: None,
             serving: false,
+            is_client: false,
             events: 0,
             wiphy: None,
             frequency: None,
@@ -248,11 +252,11 @@ impl Radio {
     ) {
         match message.event {
             Event::SwitchStarted { count, block_tx } => {
-                self.serving = true;
+                self.serving |= !self.is_client;
                 self.switch_started(now, count, block_tx, limits, tell);
             }
             Event::Switched => {
-                self.serving = true;
+                self.serving |= !self.is_client;
                 self.frequency = message.frequency;
                 self.switched(now, limits, tell);
             }
@@ -274,10 +278,11 @@ impl Radio {
             Event::ScanEnded => self.come_back(now, Away::Scan, tell),
             Event::AwayEnded { cookie } => self.come_back(now, Away::Remain(cookie), tell),
             Event::CheckStarted | Event::Stopped => self.let_go(now, tell),
-            Event::StationCame => self.serving = true,
+            Event::StationCame => self.serving |= !self.is_client,
             Event::Interface { serves, .. } => {
                 (self.index, self.wiphy) = (message.interface.or(self.index), message.wiphy.or(self.wiphy));
                 self.frequency = message.frequency.or(self.frequency);
+                self.is_client = !serves;
                 if serves {
                     self.serving = true;
                 } else {
@@ -286,7 +291,7 @@ impl Radio {
             }
             Event::InterfaceGone => {
                 self.let_go(now, tell);
-                (self.index, self.wiphy) = (None, None);
+                (self.index, self.wiphy, self.is_client) = (None, None, false);
             }
         }
     }
