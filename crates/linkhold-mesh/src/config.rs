@@ -274,8 +274,12 @@ impl MeshConfig {
 
     /// The router of a node, where requests look for relays on `hops`.
     pub(crate) fn router(&self, node: Node, hops: HopChannels, seed: u64) -> Router {
+        // A route to each node, so that no number is lost for want of room.
+        let nodes = self.nodes as usize;
         let search = SearchConfig { hops, ..SearchConfig::default() };
+        let search = SearchConfig { max_routes: search.max_routes.max(nodes), ..search };
         let aodv = AodvConfig { local_repair: self.local_repair, ..AodvConfig::default() };
+        let aodv = AodvConfig { max_routes: aodv.max_routes.max(nodes), ..aodv };
         match self.routing {
             Routing::Direct => Router::Direct,
             Routing::Search => Router::Search(Box::new(Search::new(node, &search, seed))),

@@ -295,8 +295,96 @@ fn requests_keep_to_their_rate() {
     assert!(net.is_idle());
 }
 
+/// Six nodes with these links.
+fn six(links: &[(u32, u32)]) -> Net {
+    let mut net = plain(line(6, 1.0));
+    net.links = Some(links.iter().copied().collect());
+    net
+}
+
+/// Sends a packet every 100 ms for so long; their numbers begin at `next`.
+fn feed(net: &mut Net, next: &mut u64, source: u32, destination: u32, millis: u64) {
+    for _ in 0..millis / 100 {
+        net.send(*next, source, destination);
+        *next += 1;
+        net.run_for(100);
+    }
+}
+
+/// The network looks for loops after every event: in each of these tests there was one, between a node that
+/// had forgotten its number and those behind it.
+#[test]
+fn a_packet_keeps_no_route_to_its_last_hop_that_leads_elsewhere() {
+    let [x, a, b, y, z, w] = [0, 1, 2, 3, 4, 5];
+    let mut net = six(&[(b, a), (b, x), (x, a), (a, z), (x, w)]);
+    let mut next = 0;
+    feed(&mut net, &mut next, b, z, 2000);
+    // What b asks reaches a over x alone.
+    net.unheard.insert((b, a));
+    net.send(10_000, b, w);
+    net.run_for(1500);
+    net.unheard.clear();
+    assert_eq!(net.path(a, b), Some(vec![a, x, b]));
+    feed(&mut net, &mut next, b, z, 72_000);
+    net.links = Some([(b, a), (x, a), (a, z), (x, w), (x, y), (y, a)].into());
+    net.unheard.insert((x, a));
+    feed(&mut net, &mut next, b, z, 200);
+    net.send(10_001, x, b);
+    feed(&mut net, &mut next, b, z, 2000);
+    assert!(net.delivered(10_001).is_some());
+}
+
+#[test]
+fn a_packet_keeps_no_route_to_its_next_hop_that_leads_elsewhere() {
+    let [x, a, t, y, d, w] = [0, 1, 2, 3, 4, 5];
+    let mut net = six(&[(t, a), (t, x), (x, a), (t, d), (x, w)]);
+    let mut next = 0;
+    feed(&mut net, &mut next, a, d, 2000);
+    net.unheard.insert((t, a));
+    net.send(10_000, t, w);
+    net.run_for(1500);
+    net.unheard.clear();
+    assert_eq!(net.path(a, t), Some(vec![a, x, t]));
+    feed(&mut net, &mut next, a, d, 72_000);
+    net.links = Some([(t, a), (x, a), (t, d), (x, w), (x, y), (y, a)].into());
+    net.unheard.insert((x, a));
+    net.send(10_001, x, t);
+    feed(&mut net, &mut next, a, d, 2000);
+    assert!(net.delivered(10_001).is_some());
+}
+
+#[test]
+fn a_packet_keeps_the_number_of_a_route_to_its_source_that_has_ended() {
+    let [s, c, b, a, d, x] = [0, 1, 2, 3, 4, 5];
+    let mut net = six(&[(s, c), (c, b), (b, a), (a, d), (b, x), (x, a)]);
+    net.unheard = [(b, x), (x, b), (a, x), (x, a)].into();
+    let mut next = 0;
+    feed(&mut net, &mut next, s, d, 3000);
+    // A frame of b's to c is lost for good: its route to s has ended, and a is not told.
+    net.give_up(b, c);
+    feed(&mut net, &mut next, s, d, 57_000);
+    net.unheard = [(b, a), (b, c)].into();
+    net.send(10_000, b, s);
+    feed(&mut net, &mut next, s, d, 2500);
+    assert_ne!(net.fates[&10_000], Fate::Looped);
+}
+
+/// How often a pair of nodes that send gives way to another, at each look.
+const CHANGES: f64 = 0.02;
+
 /// Nodes walk, messages and ACKs are lost, packets go between random pairs.
 fn wander(seed: u64, nodes: u32, loss: f64, spread: Duration, config: &AodvConfig, seconds: u64) -> Net {
+    wander_with(seed, nodes, (loss, spread), config, seconds, CHANGES)
+}
+
+fn wander_with(
+    seed: u64,
+    nodes: u32,
+    (loss, spread): (f64, Duration),
+    config: &AodvConfig,
+    seconds: u64,
+    changes: f64,
+) -> Net {
     let area = Area::new(700.0, 700.0).expect("a square");
     let walk = WaypointConfig {
         area,
@@ -320,7 +408,7 @@ fn wander(seed: u64, nodes: u32, loss: f64, spread: Duration, config: &AodvConfi
             net.places[node as usize] = mobility.position(Node(node), net.now);
         }
         for pair in &mut pairs {
-            if stream.unit() < 0.02 {
+            if stream.unit() < changes {
                 *pair = (pick(&mut stream), pick(&mut stream));
             }
             if pair.0 != pair.1 && stream.unit() < 0.7 {
@@ -352,6 +440,28 @@ fn most_packets_of_a_moving_mesh_arrive() {
     assert!(share_delivered(&net) > 0.85, "{}", share_delivered(&net));
     let again = wander(7, 14, 0.0, Duration::ZERO, &config, 100);
     assert_eq!((&net.fates, net.messages, net.bytes), (&again.fates, again.messages, again.bytes));
+}
+
+proptest! {
+    #![proptest_config(linkhold_testing::costly(8))]
+
+    /// The same where nobody stops sending, for longer than a route is remembered.
+    #[test]
+    fn steady_flows_close_no_circle(
+        seed in any::<u64>(),
+        nodes in 4u32..12,
+        loss in 0.0..0.5f64,
+        (salvage, gratuitous, hello, local_repair) in any::<(bool, bool, bool, bool)>(),
+    ) {
+        let hello = hello.then(Hello::default);
+        let active_route_timeout = Duration::from_secs(1);
+        let config =
+            AodvConfig { salvage, gratuitous, hello, local_repair, active_route_timeout, ..AodvConfig::default() };
+        let net = wander_with(seed, nodes, (loss, Duration::ZERO), &config, 75, 0.0);
+        for (packet, fate) in &net.fates {
+            prop_assert!(!matches!(fate, Fate::Pending | Fate::Looped), "{packet}: {fate:?}");
+        }
+    }
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use linkhold_core::packet::PacketId;
 use linkhold_core::time::{Duration, Instant};
@@ -71,6 +71,10 @@ pub struct Net {
     /// By node: the channels without a primary user.
     pub free: Vec<u64>,
     pub range: f64,
+    /// Which nodes hear each other, in place of those within range; each pair once.
+    pub links: Option<BTreeSet<(u32, u32)>>,
+    /// Broadcasts of the first do not reach the second.
+    pub unheard: BTreeSet<(u32, u32)>,
     /// Share of messages that a neighbour does not hear, and of unicasts that fail.
     pub loss: f64,
     /// Share of unicasts that arrive although the MAC reports a failure.
@@ -119,6 +123,8 @@ impl Net {
             on: vec![true; count],
             free: vec![1; count],
             range,
+            links: None,
+            unheard: BTreeSet::new(),
             loss: 0.0,
             lost_ack: 0.0,
             takes_data: true,
@@ -146,7 +152,15 @@ impl Net {
     pub fn linked(&self, one: Node, other: Node) -> bool {
         self.on[one.get()]
             && self.on[other.get()]
-            && self.places[one.get()].distance(self.places[other.get()]) <= self.range
+            && match &self.links {
+                Some(links) => links.contains(&(one.0, other.0)) || links.contains(&(other.0, one.0)),
+                None => self.places[one.get()].distance(self.places[other.get()]) <= self.range,
+            }
+    }
+
+    /// The MAC of a node gives up a frame without data.
+    pub fn give_up(&mut self, at: u32, to: u32) {
+        self.call(Node(at), |router, now, around, out| router.on_failure(now, Node(to), None, around, out));
     }
 
     pub fn around(&self, node: Node) -> Around {
@@ -337,7 +351,9 @@ impl Net {
             RouteAction::Control { message, to: None, after, channel } => {
                 self.count(&message);
                 for other in (0..self.places.len() as u32).map(Node) {
-                    if other != node && self.hears(node, other, channel) && self.stream.unit() >= self.loss {
+                    let is_heard =
+                        self.hears(node, other, channel) && !self.unheard.contains(&(node.0, other.0));
+                    if other != node && is_heard && self.stream.unit() >= self.loss {
                         let message = message.clone();
                         let delay = self.delay();
                         self.post(after + delay, Event::Message { from: node, to: other, message });

@@ -142,7 +142,7 @@ impl AodvConfig {
     /// be under way as long again.
     #[must_use]
     pub fn delete_period(&self) -> Duration {
-        let hello = self.hello.map_or(Duration::ZERO, |hello| hello.interval);
+        let hello = self.hello.map_or(Duration::ZERO, |hello| hello.interval * hello.allowed_loss.max(1));
         let recommended = self.active_route_timeout.max(hello) * self.delete_factor;
         recommended.max(self.path_discovery_time() * 2)
     }

@@ -146,19 +146,16 @@ impl Aodv {
             return;
         }
         let until = now + self.config.active_route_timeout;
-        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one. That to
-        // its source only if it came along it: another next hop would not know that it is used, and forget
-        // it.
+        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one; here, only
+        // where they lead along the packet's way.
         if let Some(from) = from {
-            if self.next_hop(now, source) == Some(from) {
-                self.table.refresh(now, source, until);
-            }
-            self.table.refresh(now, from, until);
+            self.table.refresh_along(now, source, from, until);
+            self.table.refresh_along(now, from, from, until);
         }
         self.table.refresh(now, destination, until);
         match (self.next_hop(now, destination), from) {
             (Some(to), _) => {
-                self.table.refresh(now, to, until);
+                self.table.refresh_along(now, to, to, until);
                 out.push(RouteAction::Send { packet, to, channel: None });
             }
             (None, None) => self.hold(now, data, out),
@@ -478,6 +475,8 @@ impl Aodv {
         }
         let (Some(&route), Some(to)) = (self.table.active(now, destination), self.next_hop(now, originator))
         else {
+            // Who sent the answer keeps its route to the originator, which leads over this node.
+            self.table.refresh(now, originator, now + self.config.active_route_timeout);
             return;
         };
         // If the offer was not taken, the route of this node is better; its receiver must not be its next

@@ -174,6 +174,16 @@ impl Table {
         }
     }
 
+    /// A packet went over the neighbour `next`, or came from it: a route to `destination` lives until `until`
+    /// at least if it leads over that neighbour, which saw the packet, too; another next hop would not know
+    /// that the route is used, and forget it. An ended one is remembered for longer, since others may lead
+    /// over this node.
+    pub fn refresh_along(&mut self, now: Instant, destination: Node, next: Node, until: Instant) {
+        if self.known(now, destination).is_some_and(|route| !route.valid || route.next == next) {
+            self.refresh(now, destination, until);
+        }
+    }
+
     /// `neighbour` sends along the route to `destination`.
     pub fn add_precursor(&mut self, now: Instant, destination: Node, neighbour: Node) {
         if let Some(route) = self.known(now, destination)
