@@ -460,8 +460,10 @@ impl Core {
                 self.tell(radio, TIMER_SOURCE, event);
             }
         }
-        self.follow_wall_clock(now);
+        // What the ends of silences let go may have taken long: the two clocks are compared at one time.
+        self.follow_wall_clock(self.clock.now());
         for index in 0..self.schedules.len() {
+            let now = self.clock.now();
             let schedule = &mut self.schedules[index];
             let due = schedule.next_start();
             if !schedule.starts(now, Clock::wall()) {
@@ -486,7 +488,7 @@ impl Core {
             let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
-        self.handle_snr(now);
+        self.handle_snr(self.clock.now());
         // A mechanism was perhaps told of something meanwhile, and its time must not run back.
         self.driver.handle_timeout(self.clock.now());
     }

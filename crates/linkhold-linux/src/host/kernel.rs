@@ -261,7 +261,7 @@ mod loaded {
                 Err((_, errno)) => return Err(lock_error(errno.into())),
             };
             let registered = CONGESTION_CONTROLS.iter().all(|name| find(name, MapType::StructOps).is_some());
-            let maps = find(QUIET, MapType::Hash).zip(find(COUNT, MapType::Array));
+            let maps = find(QUIET, MapType::LruHash).zip(find(COUNT, MapType::Array));
             Ok(maps.filter(|_| registered).map(|(quiet, count)| Self {
                 quiet,
                 count,

@@ -64,6 +64,8 @@ struct Flow {
     connection: Connection,
     last_seen: Instant,
     frozen: bool,
+    /// Its window was closed in this silence: each reopening has its closing.
+    closed: bool,
 }
 
 /// A mechanism's freezes and thaws, as window updates to the local stack.
@@ -112,7 +114,8 @@ impl<M: Mechanism> WindowSenders<M> {
             if self.flows.len() >= MAX_FLOWS {
                 return None;
             }
-            let flow = Flow { connection: Connection::default(), last_seen: now, frozen: false };
+            let connection = Connection::default();
+            let flow = Flow { connection, last_seen: now, frozen: false, closed: false };
             self.flows.insert(*key, flow);
         }
         let flow = self.flows.get_mut(key)?;
@@ -125,6 +128,11 @@ impl<M: Mechanism> WindowSenders<M> {
             && !tcp.flags.contains(TcpFlags::SYN);
         if !tells || !flow.frozen || !self.closes || !flow.connection.can_be_told() {
             return None;
+        }
+        // Of a connection that opened in the silence, this is the first window that is closed.
+        if !flow.closed {
+            flow.closed = true;
+            self.metrics.windows_closed += 1;
         }
         let closed = flow.connection.full(tcp.ack, tcp.window);
         (closed != tcp.window).then_some(closed)
@@ -167,6 +175,7 @@ impl<M: Mechanism> WindowSenders<M> {
                                 tell(closed);
                             }
                             metrics.windows_closed += 1;
+                            flow.closed = true;
                         }
                     }
                 }
@@ -176,8 +185,9 @@ impl<M: Mechanism> WindowSenders<M> {
                         && flow.frozen
                     {
                         flow.frozen = false;
+                        let was_closed = core::mem::take(&mut flow.closed);
                         if let Some(last) = flow.connection.last_ack(key) {
-                            metrics.windows_reopened += u64::from(*closes);
+                            metrics.windows_reopened += u64::from(was_closed);
                             metrics.acks_injected += 1;
                             waking.push(Action::InjectAck(last));
                         }
@@ -265,9 +275,8 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
     }
 
     fn metrics(&self) -> Metrics {
-        let closed = |(key, flow): &(&FlowKey, &Flow)| {
-            flow.frozen && self.closes && flow.connection.last_ack(**key).is_some()
-        };
+        let closed =
+            |(key, flow): &(&FlowKey, &Flow)| flow.closed && flow.connection.last_ack(**key).is_some();
         let windows_closed_now = self.flows.iter().filter(closed).count() as u64;
         let own = Metrics { windows_closed_now, ..self.metrics };
         self.inner.metrics().plus(&own)

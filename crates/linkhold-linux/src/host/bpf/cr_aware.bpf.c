@@ -60,10 +60,10 @@ struct silence {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
-	/* Without preallocation an update puts a new element in whole: no reader sees half of one. */
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	/* Interfaces come and go, each with a number of its own: those told least lately give way. An update puts a
+	 * new element in whole: no reader sees half of one. */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
 	__type(key, struct radio);
 	__type(value, struct silence);
 } linkhold_quiet SEC(".maps");

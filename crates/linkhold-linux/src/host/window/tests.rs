@@ -171,6 +171,25 @@ fn a_freeze_closes_the_window_and_a_thaw_opens_it_to_what_was_offered_last() {
 }
 
 #[test]
+fn a_connection_that_opens_in_a_silence_counts_as_closed_when_it_is() {
+    let mut dialogue = Dialogue::new(true);
+    let counted = |dialogue: &Dialogue| {
+        let Metrics { windows_closed, windows_closed_now, windows_reopened, .. } = dialogue.senders.metrics();
+        (windows_closed, windows_closed_now, windows_reopened)
+    };
+    // Its SYN has left when the silence begins: there is no window to close yet.
+    let opens = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
+    assert_eq!(dialogue.packet(1, Direction::Uplink, opens), UNCHANGED);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    assert_eq!(counted(&dialogue), (0, 0, 0));
+    dialogue.handshake(1, 0);
+    let _ = dialogue.ack(1, 1, 500);
+    assert_eq!(counted(&dialogue), (1, 1, 0));
+    assert_eq!(dialogue.command(1, THAW), [(1, 500)]);
+    assert_eq!(counted(&dialogue), (1, 0, 1), "the reopening has its closing");
+}
+
+#[test]
 fn commands_that_are_doubled_or_out_of_order_say_nothing_new() {
     let mut dialogue = Dialogue::new(true);
     let _ = dialogue.ack(1, 1000, 50);
