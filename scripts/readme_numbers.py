@@ -15,8 +15,8 @@ import sys
 
 import raw_parts
 import testbed_numbers
-from estimates import ROOT, simulated_runs
-from marks import fill, wrapped
+from estimates import ROOT, built_from, simulated_runs
+from marks import fill, listed, wrapped
 from measured import Measured
 
 README = ROOT / "README.md"
@@ -85,11 +85,16 @@ def demo_silent():
     return f"{sum(shares) / len(shares):.0%}".replace("%", " %")
 
 
-def program(docs, late_ms):
-    """What measured the cells that this page has from the kernel: all of them are CUBIC's."""
-    names = {part: f"\"{words.format(late_ms=late_ms)}\"" for part, words in COLUMNS.items()}
-    names |= {LATE_NO_COPIES: "what no copies cost", NEAR: "3 ms"}
-    return raw_parts.measured_by(raw_parts.read(docs / "raw.json")[raw_parts.MEASURED], [(part, "cubic") for part in names], names.get)
+def program(docs):
+    """What measured the cells that this page has from the kernel, all of them CUBIC's, in a sentence."""
+    measured = raw_parts.read(docs / "raw.json")[raw_parts.MEASURED]
+    names = dict.fromkeys(COLUMNS, "the table") | {LATE_NO_COPIES: "what is said of runs without copies", NEAR: "what is said of 3 ms"}
+    groups = {}
+    for part, name in names.items():
+        told = measured[part]["cubic"]
+        release = told["kernel"].partition("-")[0]
+        groups.setdefault(f"{told['seeds']} seeds on Linux {release}, {built_from(told)}", {})[name] = None
+    return f"Measured were {'; '.join(f'{listed(list(found))} with {words}' for words, found in groups.items())}."
 
 
 def late_ms(docs):
@@ -138,7 +143,7 @@ def contents(docs):
     return {
         "table": table(measured, late),
         "aim": aim(measured),
-        "program": "\n" + "\n".join(wrapped(program(docs, late))) + "\n",
+        "program": "\n" + "\n".join(wrapped(program(docs))) + "\n",
         "near": near(measured),
         "demo-silent": demo_silent(),
         "silent": silent(measured),

@@ -402,7 +402,7 @@ def conclusions(sim):
         ),
         "",
         *wrapped(
-            '`datagrams = "hold"` is the default because in every cell with a hog it leaves the download at least 0.45 of the limit (the criterion, fixed before) '
+            '`datagrams = "hold"` is the default because in every cell with a hog it leaves the download at least 0.45 of the limit (the criterion, fixed before) where the rate is told '
             'and closes no window, where `datagrams = "pass"` leaves the download next to nothing; because it loses fewer datagrams in every cell with media; and '
             "because it reorders no flow. Its price is delay: what a silence kept arrives late instead of never, a hog's own datagrams wait behind each other, and "
             "flows that their station never answers, as here, share one queue. A shorter `datagram_max_age` trades losses for delay, down to the last rows."
