@@ -80,11 +80,35 @@ impl OutputFolder {
             .collect::<Result<_, _>>()
             .map_err(fail)?;
         names.sort();
+        if names.iter().any(|name| name == RESULT) && self.target.join(RESULT).exists() {
+            self.remove_old_captures(&names).map_err(fail)?;
+        }
         for name in names {
             fs::rename(self.path().join(&name), self.target.join(&name)).map_err(fail)?;
         }
         Ok(std::mem::take(&mut self.target))
     }
+
+    /// Removes captures of the run whose results are replaced: beside the new ones they would pass for theirs.
+    fn remove_old_captures(&self, new: &[std::ffi::OsString]) -> io::Result<()> {
+        for entry in fs::read_dir(&self.target)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_str().is_some_and(is_capture) && !new.contains(&name) && entry.file_type()?.is_file() {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file that every run of a scenario writes.
+const RESULT: &str = "run.json";
+
+/// True for the names that `linkhold run --pcap` gives: `CASE-seedN.pcapng`.
+fn is_capture(name: &str) -> bool {
+    let stem = name.strip_suffix(".pcapng").and_then(|stem| stem.rsplit_once("-seed"));
+    stem.is_some_and(|(_, seed)| !seed.is_empty() && seed.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl Drop for OutputFolder {

@@ -433,6 +433,28 @@ fn a_scenario_can_come_from_standard_input() {
 }
 
 #[test]
+fn captures_of_a_run_whose_results_are_replaced_go_with_them() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let captures = || {
+        let mut found = names(&folder.path().join("out"));
+        found.retain(|name| name.ends_with(".pcapng"));
+        found
+    };
+    let run = |more: &[&str]| {
+        let args = [&["run", "s.toml", "--out", "out"][..], more].concat();
+        linkhold(folder.path(), &args).assert().success();
+    };
+    run(&["--pcap", "--seeds", "2"]);
+    assert_eq!(captures().len(), 4);
+    fs::write(folder.path().join("out/mine.pcapng"), "kept").expect("written");
+    run(&["--pcap"]);
+    assert_eq!(captures(), ["dsasync-seed1.pcapng", "mine.pcapng", "none-seed1.pcapng"]);
+    run(&[]);
+    assert_eq!(captures(), ["mine.pcapng"]);
+}
+
+#[test]
 fn a_signal_leaves_nothing_unfinished() {
     use std::process::Stdio;
     use std::time::{Duration, Instant};

@@ -121,7 +121,7 @@ fn text_says_what_was_seen() {
         "    0.301000 s  busy   1",
         "    0.450000 s  idle   T_idle; busy for 0.149000 s, last heard at 0.400000 s\n",
         "200000 samples, 1.000000 s: 2 detections, busy 33.1 % of the time",
-        "200 of 900 blocks above the threshold; 0 samples",
+        "200 of 900 blocks above the threshold (22.2 %); 0 samples",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

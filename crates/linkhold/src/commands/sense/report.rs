@@ -224,8 +224,8 @@ impl Report {
             });
         }
         let mut text = format!(
-            "{} samples, {:.6} s: {} detections, busy {:.1} % of the time after the calibration\n\
-             {} of {} blocks above the threshold; {} samples at the end filled no block\n\
+            "{} samples, {:.6} s: {} detections, busy {:.1} % of the time after the calibration, each T_idle included\n\
+             {} of {} blocks above the threshold ({:.1} %); {} samples at the end filled no block\n\
              {:.3} s of work ({:.1} million samples a second), at most {:.3} ms from a block to its line\n",
             summary.samples,
             self.seconds(summary.samples),
@@ -233,6 +233,7 @@ impl Report {
             100.0 * occupancy,
             summary.above,
             summary.decisions,
+            100.0 * summary.above as f64 / summary.decisions.max(1) as f64,
             handling.tail,
             working,
             summary.samples as f64 / working.max(1e-9) / 1e6,
