@@ -19,7 +19,7 @@ use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
 use crate::maps::MapRecorder;
-use crate::meter::Meter;
+use crate::meter::{EndedSeries, Meter};
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, SeenAt};
 use crate::path::RouteId;
@@ -87,6 +87,8 @@ pub struct Endpoints<'o, O> {
     /// themselves. Their last packets may still be on their way.
     retired: VecDeque<FlowIndex>,
     delivered_by_retired: u64,
+    /// Series of retired flows whose last interval is under way.
+    ended_series: Vec<EndedSeries>,
     warm_up: Instant,
     recorder: Recorder,
     done: FlowResults,
@@ -136,6 +138,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             flows,
             retired: VecDeque::new(),
             delivered_by_retired: 0,
+            ended_series: Vec::new(),
             warm_up,
             recorder,
             done,
@@ -354,6 +357,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if flow.open && flow.is_closed() {
             flow.open = false;
             self.delivered_by_retired += flow.meter.delivered();
+            self.ended_series.extend(flow.meter.end_series(&flow.ends[flow.sender].tcp));
             self.done.take_tcp(now, flow);
             self.retired.push_back(index);
         }
@@ -413,6 +417,8 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 Flow::Udp(flow) => flow.meter.sample(None, interval),
             }
         }
+        let whole = self.ended_series.extract_if(.., |series| series.sample(interval));
+        self.done.series.extend(whole.map(EndedSeries::into_series));
         let delivered = self.delivered();
         for silence in network.take_silences(AIR) {
             self.recorder.silence(silence);
@@ -443,6 +449,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 }
             }
         }
+        self.done.series.extend(self.ended_series.into_iter().map(EndedSeries::into_series));
         self.done.records.sort_by_key(|record| record.id);
         self.done.series.sort_by_key(|series| series.flow);
         self.done.router = self.recorder.router();

@@ -121,6 +121,35 @@ impl Columns {
     }
 }
 
+/// What is read of a sender at the end of an interval; not-a-number what there is not.
+#[derive(Clone, Copy, Debug)]
+struct Gauges {
+    cwnd: f64,
+    ssthresh: f64,
+    rtt: f64,
+    in_flight: f64,
+    rto_events: f64,
+}
+
+impl Gauges {
+    /// Those of a flow without a TCP connection.
+    const NONE: Self =
+        Self { cwnd: f64::NAN, ssthresh: f64::NAN, rtt: f64::NAN, in_flight: f64::NAN, rto_events: 0.0 };
+
+    fn of(flow: &Meter, sender: &Endpoint) -> Self {
+        Self {
+            cwnd: sender.cwnd_bytes() as f64,
+            ssthresh: match sender.ssthresh_bytes() {
+                u64::MAX => f64::NAN,
+                bytes => bytes as f64,
+            },
+            rtt: sender.srtt().map_or(f64::NAN, Duration::as_secs_f64),
+            in_flight: sender.in_flight_bytes() as f64,
+            rto_events: (flow.earlier.rto_events + sender.stats().rto_events) as f64,
+        }
+    }
+}
+
 impl Meter {
     /// A meter of a flow that starts at `start`.
     #[must_use]
@@ -259,23 +288,14 @@ impl Meter {
 
     /// Adds one more interval to the series, if they are kept; `sender` is that of a TCP connection.
     pub fn sample(&mut self, sender: Option<&Endpoint>, interval: Duration) {
-        let Some(columns) = self.columns.as_deref_mut() else {
+        let Some(mut columns) = self.columns.take() else {
             return;
         };
         let bytes = self.delivered - columns.last_delivered;
         columns.last_delivered = self.delivered;
-        columns.goodput.push(bytes as f64 * 8.0 / interval.as_secs_f64());
-        let of = |value: fn(&Endpoint) -> f64| sender.map_or(f64::NAN, value);
-        columns.cwnd.push(of(|sender| sender.cwnd_bytes() as f64));
-        columns.ssthresh.push(of(|sender| match sender.ssthresh_bytes() {
-            u64::MAX => f64::NAN,
-            bytes => bytes as f64,
-        }));
-        columns.rtt.push(of(|sender| sender.srtt().map_or(f64::NAN, Duration::as_secs_f64)));
-        columns.in_flight.push(of(|sender| sender.in_flight_bytes() as f64));
-        columns
-            .rto_events
-            .push(sender.map_or(0.0, |sender| (self.earlier.rto_events + sender.stats().rto_events) as f64));
+        let gauges = sender.map_or(Gauges::NONE, |sender| Gauges::of(self, sender));
+        columns.push(bytes, &gauges, interval);
+        self.columns = Some(columns);
     }
 
     /// Bytes delivered in order so far.
@@ -323,8 +343,60 @@ impl Meter {
 
     /// Takes the flow's series, if they were kept.
     pub fn take_series(&mut self) -> Option<FlowSeries> {
+        Some(self.columns.take()?.into_series(self.id, self.direction))
+    }
+
+    /// The flow is over in the middle of an interval: takes its series as they await the interval's end, with
+    /// the last readings of `sender`.
+    pub fn end_series(&mut self, sender: &Endpoint) -> Option<EndedSeries> {
+        let last = Gauges::of(self, sender);
         let columns = self.columns.take()?;
-        let mut series = FlowSeries::new(self.id, FlowDirection::from(self.direction));
+        let bytes = self.delivered - columns.last_delivered;
+        Some(EndedSeries { id: self.id, direction: self.direction, columns, bytes, last })
+    }
+}
+
+/// The series of a flow that is over. Rows lie at the ends of the run's intervals, so the last one waits for
+/// an end that the flow does not see; with none to come in the run, there is no such row, as with flows that
+/// outlast the run.
+#[derive(Debug)]
+pub struct EndedSeries {
+    id: u32,
+    direction: Direction,
+    columns: Box<Columns>,
+    /// Bytes that arrived in the interval under way.
+    bytes: u64,
+    last: Gauges,
+}
+
+impl EndedSeries {
+    /// An interval of the run is over. True if the series have their last row now.
+    pub fn sample(&mut self, interval: Duration) -> bool {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.columns.push(bytes, &self.last, interval);
+        self.columns.goodput.is_whole()
+    }
+
+    /// The series.
+    #[must_use]
+    pub fn into_series(self) -> FlowSeries {
+        self.columns.into_series(self.id, self.direction)
+    }
+}
+
+impl Columns {
+    fn push(&mut self, bytes: u64, gauges: &Gauges, interval: Duration) {
+        self.goodput.push(bytes as f64 * 8.0 / interval.as_secs_f64());
+        self.cwnd.push(gauges.cwnd);
+        self.ssthresh.push(gauges.ssthresh);
+        self.rtt.push(gauges.rtt);
+        self.in_flight.push(gauges.in_flight);
+        self.rto_events.push(gauges.rto_events);
+    }
+
+    fn into_series(self: Box<Self>, id: u32, direction: Direction) -> FlowSeries {
+        let columns = *self;
+        let mut series = FlowSeries::new(id, FlowDirection::from(direction));
         series.t_s = columns.goodput.times_s();
         series.goodput_bps = columns.goodput.into_points();
         series.cwnd_bytes = columns.cwnd.into_points();
@@ -332,6 +404,6 @@ impl Meter {
         series.rtt_s = columns.rtt.into_points();
         series.in_flight_bytes = columns.in_flight.into_points();
         series.rto_events = columns.rto_events.points().iter().map(|n| *n as u64).collect();
-        Some(series)
+        series
     }
 }

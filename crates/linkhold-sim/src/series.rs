@@ -59,6 +59,12 @@ impl Series {
         }
     }
 
+    /// True if every sample has become part of a point.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.pending == 0
+    }
+
     fn thin(&mut self) {
         for index in 0..self.points.len() / 2 {
             let (first, second) = (self.points[2 * index], self.points[2 * index + 1]);

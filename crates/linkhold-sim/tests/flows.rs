@@ -40,6 +40,36 @@ fn a_finite_flow_delivers_its_bytes_and_notes_when_it_was_done() {
 }
 
 #[test]
+fn the_series_of_a_flow_adds_up_to_its_bytes_on_the_grid_of_the_run() {
+    // At 2 ms the series thin while the flows go on.
+    for interval in [Duration::from_secs(1), Duration::from_millis(300), Duration::from_millis(2)] {
+        let mut scenario = clean(12);
+        scenario.output.series_interval = interval;
+        scenario.flows = [(0, 100_000), (1_250, 100_000), (2_900, 5_000_000), (7_001, 1_000)]
+            .map(|(start, bytes)| FlowGroup {
+                start: Instant::from_millis(start),
+                source: Source::Finite(Bytes(bytes)),
+                ..common::bulk(Direction::Downlink)
+            })
+            .into();
+        let (record, series) = run_case(&common::case("series", scenario), 1).unwrap();
+        for (flow, rows) in record.flows.iter().zip(&series.flows) {
+            assert!(flow.completion_s.is_some() && flow.id == rows.flow);
+            let row = rows.t_s[0];
+            let sum: f64 = rows.goodput_bps.iter().map(|rate| rate / 8.0 * row).sum();
+            assert!((sum - flow.bytes as f64).abs() < 1e-3, "{interval:?}, flow {}: {sum}", flow.id);
+            let thinned = (row / interval.as_secs_f64()).round() as u32;
+            assert!(thinned.is_power_of_two() && thinned <= 16, "{interval:?}, flow {}: {row} s", flow.id);
+            let (end, last) = (flow.start_s + flow.completion_s.unwrap(), *rows.t_s.last().unwrap());
+            assert!((last / row - rows.t_s.len() as f64).abs() < 1e-9 && last > end, "{end}, {last}");
+            // The receiver's closing handshake, and what is left of the row.
+            assert!(last < end + 0.1 + row, "{interval:?}: it ends at {end}, and its rows at {last}");
+            assert_eq!(rows.cwnd_bytes.len(), rows.t_s.len());
+        }
+    }
+}
+
+#[test]
 fn a_paced_flow_gets_its_rate() {
     let mut scenario = clean(10);
     scenario.warm_up = Duration::from_secs(1);
