@@ -309,10 +309,10 @@ impl Meter {
         pooled.add(&self.delays, &self.outside_silence);
     }
 
-    /// The flow's results at `now`; counting has begun.
+    /// The results of a flow that is over at `end`, or goes on there; counting has begun.
     #[must_use]
-    pub fn record(&self, now: Instant, sender: &Stats) -> FlowRecord {
-        let end = self.completed_at.unwrap_or(now);
+    pub fn record(&self, end: Instant, sender: &Stats) -> FlowRecord {
+        let end = self.completed_at.unwrap_or(end);
         let seconds = end.since(self.counted_from).as_secs_f64();
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let repairs =

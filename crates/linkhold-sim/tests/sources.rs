@@ -316,6 +316,33 @@ fn a_user_who_stops_finishes_the_page_and_leaves() {
 }
 
 #[test]
+fn rates_of_what_stops_end_with_it_whatever_carries_it() {
+    let of = |transport: &str, source: &str, stop: &str| {
+        format!("[[flows]]\ndirection = \"downlink\"\ntransport = \"{transport}\"\nstop = \"{stop}\"\n{source}")
+    };
+    let media = "source = \"media\"\nmedia = { rate = \"1Mbit/s\", startup = \"1s\" }\n";
+    let flows = [of("udp", media, "6s"), of("tcp", media, "6s"), of("udp", media, "1s")].concat();
+    let text = cell("shared", &flows).replace("\"20s\"", "\"20s\"\nwarm_up = \"2s\"");
+    let record = run(&text, 1);
+    for flow in &record.flows[..2] {
+        assert!((4.0..4.2).contains(&flow.active_s), "{:?}: {} s", flow.transport, flow.active_s);
+        assert!((flow.goodput_bps / 1e6 - 1.0).abs() < 0.05, "{:?}: {}", flow.transport, flow.goodput_bps);
+        assert!((flow.goodput_bps * flow.active_s / 8.0 - flow.bytes as f64).abs() < 1.0);
+    }
+    assert_eq!((record.flows[2].active_s, record.flows[2].bytes), (0.0, 0), "it was over before the warm-up");
+    assert!(record.totals.jain_index > 0.999, "{}", record.totals.jain_index);
+
+    for connection in ["page", "persistent"] {
+        let text = web(connection, "downlink", "").replace("count = 5\n", "count = 5\nstop = \"5s\"\n");
+        for flow in &run(&text, 1).flows {
+            // They read the page that they have, for 1 s in the mean.
+            assert!((5.0..12.0).contains(&flow.active_s), "{connection}: {} s", flow.active_s);
+            assert!((flow.goodput_bps * flow.active_s / 8.0 - flow.bytes as f64).abs() < 1.0);
+        }
+    }
+}
+
+#[test]
 fn every_case_sees_the_same_pages_and_one_seed_gives_one_result() {
     let more =
         "[[cases]]\nname = \"fast\"\n[[cases]]\nname = \"slow\"\nset = { \"wired.rtt\" = \"120ms\" }\n";

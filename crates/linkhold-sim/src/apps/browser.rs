@@ -75,8 +75,8 @@ enum State {
     },
     Parsing,
     Reading,
-    /// The user has left.
-    Gone,
+    /// The user has left, at this time.
+    Gone(Instant),
 }
 
 /// One user.
@@ -145,11 +145,11 @@ impl Browser {
         match self.state {
             State::Parsing => self.next_embedded(),
             State::Reading if self.leaving => {
-                self.state = State::Gone;
+                self.state = State::Gone(now);
                 Step::Leave
             }
             State::Reading => self.page(now),
-            State::Connecting { .. } | State::Asking { .. } | State::Gone => Step::Nothing,
+            State::Connecting { .. } | State::Asking { .. } | State::Gone(_) => Step::Nothing,
         }
     }
 
@@ -165,6 +165,15 @@ impl Browser {
     /// The user leaves when the page is read.
     pub fn leave(&mut self) {
         self.leaving = true;
+    }
+
+    /// When the user left, if that has happened.
+    #[must_use]
+    pub const fn gone_at(&self) -> Option<Instant> {
+        match self.state {
+            State::Gone(at) => Some(at),
+            State::Connecting { .. } | State::Asking { .. } | State::Parsing | State::Reading => None,
+        }
     }
 
     /// Counts from `now` on: pages that begin, and objects that arrive.

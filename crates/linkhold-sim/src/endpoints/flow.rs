@@ -167,7 +167,11 @@ impl TcpFlow {
             // The warm-up is not over, but the flow is: nothing is left to count.
             self.count_from(now);
         }
-        let mut record = self.meter.record(now, self.ends[self.sender].tcp.stats());
+        let end = match &self.app {
+            App::Web(user) => user.browser.gone_at().unwrap_or(now),
+            App::Plain | App::Media(_) => now,
+        };
+        let mut record = self.meter.record(end, self.ends[self.sender].tcp.stats());
         match &mut self.app {
             App::Plain => {}
             App::Media(player) => record.media = Some(player.record(now)),
@@ -184,6 +188,9 @@ pub(super) struct UdpFlow {
     pub direction: Direction,
     pub meter: Meter,
     reception: Reception,
+    /// When a datagram last arrived.
+    last_arrival: Instant,
+    stopped: Option<Instant>,
 }
 
 impl UdpFlow {
@@ -195,6 +202,8 @@ impl UdpFlow {
             direction: plan.direction,
             meter,
             reception: Reception::new(plan.media.as_ref(), now),
+            last_arrival: now,
+            stopped: None,
         })
     }
 
@@ -204,6 +213,7 @@ impl UdpFlow {
         let (position, transit) = (self.sender.position(number), now.since(packet.sent_at));
         let bytes = self.reception.arrived(now, number, len, position, transit);
         self.meter.data_arrived(now, packet, bytes, silences);
+        self.last_arrival = now;
     }
 
     /// Counts from `now` on.
@@ -215,6 +225,7 @@ impl UdpFlow {
     /// The application stops.
     pub fn stop(&mut self, now: Instant) {
         self.sender.stop();
+        self.stopped = Some(now);
         self.reception.content_ends(now, self.sender.bytes());
     }
 
@@ -223,11 +234,12 @@ impl UdpFlow {
         if !self.meter.is_counting() {
             self.count_from(now);
         }
+        let end = self.stopped.map_or(now, |stopped| stopped.max(self.last_arrival));
         FlowRecord {
             transport: FlowTransport::Udp,
             udp: Some(self.reception.record(self.sender.sent(), inside)),
             media: self.reception.media(now),
-            ..self.meter.record(now, &Stats::default())
+            ..self.meter.record(end, &Stats::default())
         }
     }
 }
