@@ -15,6 +15,7 @@ use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, PooledD
 use linkhold_tcp::Congestion;
 
 use crate::apps::browser::Step;
+use crate::apps::player::Player;
 use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
@@ -89,6 +90,8 @@ pub struct Endpoints<'o, O> {
     delivered_by_retired: u64,
     /// Series of retired flows whose last interval is under way.
     ended_series: Vec<EndedSeries>,
+    /// By flow, players that still play what came over a connection that is closed.
+    players: Vec<(u32, Box<Player>)>,
     warm_up: Instant,
     recorder: Recorder,
     done: FlowResults,
@@ -139,6 +142,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             retired: VecDeque::new(),
             delivered_by_retired: 0,
             ended_series: Vec::new(),
+            players: Vec::new(),
             warm_up,
             recorder,
             done,
@@ -359,6 +363,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             self.delivered_by_retired += flow.meter.delivered();
             self.ended_series.extend(flow.meter.end_series(&flow.ends[flow.sender].tcp));
             self.done.take_tcp(now, flow);
+            self.players.extend(flow.take_player().map(|player| (flow.meter.id(), player)));
             self.retired.push_back(index);
         }
     }
@@ -451,6 +456,13 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         }
         self.done.series.extend(self.ended_series.into_iter().map(EndedSeries::into_series));
         self.done.records.sort_by_key(|record| record.id);
+        for (id, mut player) in self.players {
+            let place = self.done.records.binary_search_by_key(&id, |record| record.id);
+            debug_assert!(place.is_ok(), "a player is kept when its flow's record is taken");
+            if let Ok(place) = place {
+                self.done.records[place].media = Some(player.record(now));
+            }
+        }
         self.done.series.sort_by_key(|series| series.flow);
         self.done.router = self.recorder.router();
         self.done.maps = self.maps.map(MapRecorder::into_maps);
@@ -558,6 +570,9 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
                     if !flow.is_over(network.flow(index).in_flight()) {
                         flow.count_from(at);
                     }
+                }
+                for (_, player) in &mut self.players {
+                    player.count_from(at);
                 }
             }
             Token::Sample => self.sample(at, network),

@@ -343,6 +343,30 @@ fn rates_of_what_stops_end_with_it_whatever_carries_it() {
 }
 
 #[test]
+fn a_player_plays_on_when_its_connection_is_closed() {
+    let text = cell(
+        "shared",
+        "[[flows]]\ndirection = \"downlink\"\nsource = \"media\"\nmedia = { rate = \"1Mbit/s\", startup = \"2s\" }\nSTOP",
+    );
+    // The last two seconds of content are left when the connection closes; the run goes on, or ends a second
+    // later, or the warm-up ends meanwhile.
+    for (duration, warm_up, played, left) in
+        [("20s", "0s", 750_000, 0), ("7s", "0s", 625_000, 125_000), ("20s", "7s", 125_000, 0)]
+    {
+        let text = text
+            .replace("STOP", "stop = \"6s\"\n")
+            .replace("\"20s\"", &format!("\"{duration}\"\nwarm_up = \"{warm_up}\""));
+        let record = run(&text, 1);
+        let flow = &record.flows[0];
+        let media = flow.media.as_ref().expect("it has a player");
+        println!("{duration}, warm-up {warm_up}: {media:?}");
+        assert!(media.played_bytes.abs_diff(played) < 6_000, "{duration}, warm-up {warm_up}: {media:?}");
+        assert!(media.buffered_bytes.abs_diff(left) < 6_000, "{duration}, warm-up {warm_up}: {media:?}");
+        assert_eq!(media.stalls, 0);
+    }
+}
+
+#[test]
 fn every_case_sees_the_same_pages_and_one_seed_gives_one_result() {
     let more =
         "[[cases]]\nname = \"fast\"\n[[cases]]\nname = \"slow\"\nset = { \"wired.rtt\" = \"120ms\" }\n";

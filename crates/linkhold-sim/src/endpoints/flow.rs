@@ -156,6 +156,17 @@ impl TcpFlow {
         Some((Self { ends, sender, meter, open: true, watched: true, app }, key))
     }
 
+    /// The player of a connection that is closed: it plays on.
+    pub fn take_player(&mut self) -> Option<Box<Player>> {
+        match std::mem::replace(&mut self.app, App::Plain) {
+            App::Media(player) => Some(player),
+            other @ (App::Plain | App::Web(_)) => {
+                self.app = other;
+                None
+            }
+        }
+    }
+
     /// True if both ends are closed.
     pub fn is_closed(&self) -> bool {
         self.ends.iter().all(|end| end.tcp.is_closed())
