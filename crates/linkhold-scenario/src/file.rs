@@ -577,7 +577,8 @@ file_table! {
         optional receive_autotune: OrOff<Positive<Bytes>>;
         /// Most bytes in flight.
         optional send_buffer: Positive<Bytes>;
-        /// Window scale shift to offer, or "off". Default: the smallest that can express the receive buffer.
+        /// Window scale shift to offer, or "off". Default: the profile's (7 with linux, 3 with the
+        /// others), or the smallest that can express a stated receive buffer where that is larger.
         optional window_scale: OrOff<u8>;
         /// Selective acknowledgments (RFC 2018). The recoveries reno and newreno do not look at them.
         optional sack: bool;

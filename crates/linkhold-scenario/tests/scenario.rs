@@ -475,6 +475,21 @@ fn a_stated_receive_buffer_is_fixed_and_its_scale_follows() {
     assert_eq!((tcp.receive_autotune, tcp.window_scale), (None, Some(9)));
 }
 
+#[test]
+fn the_profiles_window_scale_is_a_floor_and_the_schema_says_so() {
+    for (profile, floor) in [("linux", 7), ("linux-2009", 3), ("classic", 3)] {
+        for (buffer, needed) in [("100kB", 1), ("1MiB", 5), ("16MiB", 9)] {
+            let text = with(&format!("[tcp]\nprofile = \"{profile}\"\nreceive_buffer = \"{buffer}\"\n"));
+            let tcp = parse(&text).expect("valid").cases()[0].scenario.tcp.clone();
+            assert_eq!(tcp.window_scale, Some(needed.max(floor)), "{profile}, {buffer}");
+        }
+    }
+    let schema = json_schema().to_string();
+    let words = "Default: the profile's (7 with linux, 3 with the others), or the smallest that can express a \
+                 stated receive buffer where that is larger.";
+    assert!(schema.contains(words));
+}
+
 /// The settings of a case's only mechanism.
 fn dsasync(scenario: &Scenario, case: usize) -> DsaSyncConfig {
     match &scenario.cases()[case].scenario.mechanisms[..] {
