@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use linkhold_core::action::Rewrite;
-use linkhold_core::packet::{Ecn, FlowKey, PacketId};
+use linkhold_core::packet::{Direction, Ecn, FlowKey, PacketId};
 use linkhold_core::time::Instant;
 use linkhold_radio::{AirDrop, AirEvent, Frame, RadioId};
 
@@ -91,6 +91,19 @@ impl Carrier {
             Link::Air(air) => air,
             Link::Wire(_) => panic!("link {} is a wire and has no radio", link.0),
         }
+    }
+
+    /// Notes on data that goes up how it crossed the air `link`, which it has just left.
+    #[inline]
+    pub(crate) fn left_air(&mut self, now: Instant, link: LinkId, id: PacketId) {
+        let packet = self.slab.get(id);
+        if packet.direction == Direction::Downlink || packet.segment.payload_len == 0 {
+            return;
+        }
+        let met = self.air(link).silences.met_since(packet.station, packet.sent_at);
+        let packet = self.slab.get_mut(id);
+        packet.left_air = now;
+        packet.met_silence |= met;
     }
 
     /// Changes a packet's header as a mechanism wants it.

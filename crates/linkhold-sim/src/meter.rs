@@ -5,12 +5,14 @@
 //!   warm-up is counts nothing.
 //! - Delay is one-way: from the moment the sender's TCP sent this copy of the segment (for data sent again:
 //!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload,
-//!   duplicates included. "Outside silence" are the segments whose station met no silence meanwhile.
+//!   duplicates included. "Outside silence" are the segments whose station met no silence before they had
+//!   crossed the air.
 //! - With UDP, delivered are all bytes of payload that arrived, and delay is that of every datagram.
-//! - Resume is the time from a silence's end to the first data segment at the receiver that moved the stream
-//!   on, less silences in between.
+//! - Resume is the time from a silence's end to the arrival of the first data segment that crossed the air
+//!   after it and moved the stream on, less silences before the segment crossed. A silence means nothing to
+//!   what has left the air, so the wire counts in full.
 
-use linkhold_core::packet::Direction;
+use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::{DelayHistogram, FlowDirection, FlowRecord, FlowSeries, PooledDelays};
 use linkhold_tcp::{Endpoint, Stats};
@@ -260,10 +262,14 @@ impl Meter {
     #[inline]
     pub fn data_arrived(&mut self, now: Instant, packet: &Packet, delivered: u64, silences: &SilenceTracker) {
         let station = packet.station;
+        let (crossed, met_silence) = match packet.direction {
+            Direction::Downlink => (now, silences.met_since(station, packet.sent_at)),
+            Direction::Uplink => (packet.left_air, packet.met_silence),
+        };
         if self.counting {
             let delay = now.since(packet.sent_at);
             self.delays.record(delay);
-            if !silences.met_since(station, packet.sent_at) {
+            if !met_silence {
                 self.outside_silence.record(delay);
             }
         }
@@ -272,18 +278,27 @@ impl Meter {
             return;
         }
         self.delivered = delivered;
-        let ended = silences.ended(station);
-        if ended != self.silences_seen {
-            if self.counting
-                && let Some(waited) = silences.served_since(station, self.silences_seen, now)
-            {
-                self.resume.record(waited);
-            }
-            self.silences_seen = ended;
+        if silences.ended(station) != self.silences_seen {
+            self.moved_on(now, station, crossed, silences);
         }
         if self.total.is_some_and(|total| delivered >= total) && self.completed_at.is_none() {
             self.completed_at = Some(now);
         }
+    }
+
+    /// The stream moved on by a packet that crossed the air at `crossed`, and silences of the station have
+    /// ended.
+    fn moved_on(&mut self, now: Instant, station: StationId, crossed: Instant, silences: &SilenceTracker) {
+        let ended = silences.ended_by(station, crossed);
+        if ended <= self.silences_seen {
+            return;
+        }
+        if self.counting
+            && let Some(waited) = silences.served_since(station, self.silences_seen, crossed)
+        {
+            self.resume.record(waited + now.since(crossed));
+        }
+        self.silences_seen = ended;
     }
 
     /// Adds one more interval to the series, if they are kept; `sender` is that of a TCP connection.

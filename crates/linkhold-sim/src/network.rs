@@ -425,7 +425,7 @@ impl Network {
         let (seen_by, only) = (air.queue_seen_by, air.output.take_only_delivery());
         let silence_ended = match only {
             Some((frame, ce)) => {
-                self.delivered(now, frame, ce);
+                self.delivered(now, link, frame, ce);
                 false
             }
             None => self.run_air_events(now, link),
@@ -437,10 +437,11 @@ impl Network {
 
     /// A frame has arrived at the other end of an air.
     #[inline]
-    fn delivered(&mut self, now: Instant, frame: Frame, ce: bool) {
+    fn delivered(&mut self, now: Instant, link: LinkId, frame: Frame, ce: bool) {
         if ce {
             self.carrier.slab.get_mut(frame.packet).ecn = Ecn::Ce;
         }
+        self.carrier.left_air(now, link, frame.packet);
         self.step(frame.packet);
         self.advance(now, frame.packet);
     }
@@ -455,7 +456,7 @@ impl Network {
         let mut silence_ended = false;
         for event in output.drain() {
             match event {
-                AirEvent::Delivered { frame, ce } => self.delivered(now, frame, ce),
+                AirEvent::Delivered { frame, ce } => self.delivered(now, link, frame, ce),
                 AirEvent::Dropped { frame, reason } => self.carrier.air_dropped(frame, reason),
                 AirEvent::Link(event) => {
                     silence_ended |= matches!(event.kind, LinkEventKind::FreezeEnded { .. });

@@ -35,6 +35,18 @@ struct Station {
     last: End,
 }
 
+impl Station {
+    /// Number of the oldest end that is remembered.
+    const fn oldest(&self) -> u64 {
+        self.ended.saturating_sub(REMEMBERED as u64)
+    }
+
+    /// The end number `number`, which is remembered.
+    const fn end(&self, number: u64) -> End {
+        self.ends[(number % REMEMBERED as u64) as usize]
+    }
+}
+
 /// The silences of every station.
 #[derive(Debug)]
 pub struct SilenceTracker {
@@ -96,18 +108,28 @@ impl SilenceTracker {
         self.stations[station.0 as usize].ended
     }
 
-    /// Time outside silences from the end of the station's silence number `number` (from 0) until `now`;
-    /// `None` if it has not ended.
+    /// As [`ended`](Self::ended), but by the time `at`. Those that are no longer remembered count as ended.
     #[must_use]
-    pub fn served_since(&self, station: StationId, number: u64, now: Instant) -> Option<Duration> {
+    pub fn ended_by(&self, station: StationId, at: Instant) -> u64 {
         let station = &self.stations[station.0 as usize];
-        if number >= station.ended {
+        let oldest = station.oldest();
+        let by_then = (oldest..station.ended).rev().find(|&number| station.end(number).at <= at);
+        by_then.map_or(oldest, |number| number + 1)
+    }
+
+    /// Time outside silences from the end of the station's silence number `number` (from 0) until `at`, when
+    /// none was going on; `None` if it had not ended by then, or nothing of that time is remembered.
+    #[must_use]
+    pub fn served_since(&self, station: StationId, number: u64, at: Instant) -> Option<Duration> {
+        let ended = self.ended_by(station, at);
+        let station = &self.stations[station.0 as usize];
+        let number = number.max(station.oldest());
+        if number >= ended {
             return None;
         }
-        let oldest = station.ended.saturating_sub(REMEMBERED as u64);
-        let from = station.ends[(number.max(oldest) % REMEMBERED as u64) as usize];
-        let silent_since = station.last.total.saturating_sub(from.total);
-        Some(now.since(from.at).saturating_sub(silent_since))
+        let (from, last) = (station.end(number), station.end(ended - 1));
+        let silent_since = last.total.saturating_sub(from.total);
+        Some(at.since(from.at).saturating_sub(silent_since))
     }
 
     /// True if some silence of the station went on at any time from `since` until now.
@@ -174,5 +196,23 @@ mod tests {
         assert_eq!(tracker.served_since(A, 0, ms(407)), Some(Duration::from_millis(57)));
         assert_eq!(tracker.served_since(A, 1, ms(407)), Some(Duration::from_millis(7)));
         assert_eq!(tracker.served_since(A, 2, ms(407)), None);
+    }
+
+    #[test]
+    fn what_had_ended_at_an_earlier_time_is_told_as_it_was_then() {
+        let mut tracker = SilenceTracker::new(1);
+        for k in 0..40 {
+            ended(&mut tracker, Scope::Network, 100 * k + 50, 100 * k + 60, &[]);
+        }
+        // The last 32 ends are remembered: from that of silence number 8, at 860 ms, on.
+        for (at, ended, served) in
+            [(4_000, 40, Some(2_830)), (3_960, 40, Some(2_790)), (3_940, 39, Some(2_780)), (900, 9, Some(40))]
+        {
+            assert_eq!(tracker.ended_by(A, ms(at)), ended, "by {at} ms");
+            let since = tracker.served_since(A, 8, ms(at));
+            assert_eq!(since, served.map(Duration::from_millis), "until {at} ms");
+            assert_eq!(tracker.served_since(A, ended, ms(at)), None);
+        }
+        assert_eq!((tracker.ended_by(A, ms(859)), tracker.served_since(A, 0, ms(859))), (8, None));
     }
 }

@@ -46,6 +46,9 @@ pub struct Packet {
     pub segment: TcpSegment,
     /// When its sender sent it (this copy of it).
     pub sent_at: Instant,
+    /// When it left the air, for data that goes up and has done so: a wire may be longer than silences are
+    /// apart. What goes down is at its host then.
+    pub left_air: Instant,
     /// Its flow.
     pub flow: FlowIndex,
     /// Where it stands.
@@ -64,6 +67,8 @@ pub struct Packet {
     pub kind: PacketKind,
     /// Its sender has sent these bytes before.
     pub retransmit: bool,
+    /// A silence of its station went on at some time before it left the air; known with `left_air`.
+    pub met_silence: bool,
 }
 
 /// What a sender states of a packet that it sends.
@@ -115,6 +120,7 @@ impl Packet {
         Self {
             segment,
             sent_at: now,
+            left_air: now,
             flow,
             hop,
             station,
@@ -124,6 +130,7 @@ impl Packet {
             held: false,
             kind: PacketKind::Segment,
             retransmit,
+            met_silence: false,
         }
     }
 }
@@ -241,6 +248,7 @@ mod tests {
         Packet {
             segment: TcpSegment::default(),
             sent_at: Instant::ZERO,
+            left_air: Instant::ZERO,
             flow: FlowIndex(0),
             hop: HopIndex::default(),
             station: StationId(0),
@@ -250,6 +258,7 @@ mod tests {
             held: false,
             kind: PacketKind::Segment,
             retransmit: false,
+            met_silence: false,
         }
     }
 

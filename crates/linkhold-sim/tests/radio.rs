@@ -8,8 +8,11 @@ use std::sync::Arc;
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Fraction};
-use linkhold_radio::{AirTimeModel, ChannelConfig, Mac, QueueConfig, ScriptedSwitch, Trace, TraceLink};
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::{
+    AirTimeModel, ChannelConfig, Mac, QueueConfig, ScriptedSwitch, SensingConfig, Trace, TraceLink,
+};
+use linkhold_scenario::{FlowGroup, Source};
 use linkhold_sim::run_case;
 use linkhold_tcp::{Congestion, TcpConfig};
 
@@ -38,6 +41,37 @@ fn goodput_follows_a_switch_to_half_the_capacity() {
         assert!((22.0..23.4).contains(&before), "{before} Mb/s before, {mechanisms:?}");
         assert!((11.0..11.7).contains(&after), "{after} Mb/s after, {mechanisms:?}");
         assert_eq!(record.link.silences, 1);
+    }
+}
+
+/// Plan: 2 Mbit/s over a wire of 100 ms each way and a radio that senses for 50 ms of every second. Check:
+/// what an upload sends after a silence moves the stream on 100 ms later, and what waits at the router for its
+/// end at once. A twentieth of an upload's segments meets a silence: on the wire they are past the radio.
+#[test]
+fn a_silence_concerns_an_upload_until_it_has_left_the_air() {
+    for direction in [Direction::Downlink, Direction::Uplink] {
+        let tcp = TcpConfig::linux(Congestion::Cubic);
+        let mut scenario = common::clean(tcp, Duration::from_millis(200), Duration::from_secs(30));
+        scenario.warm_up = Duration::from_secs(2);
+        let source = Source::Paced { rate: BitRate::from_mbps(2), chunk: Bytes(1_000) };
+        scenario.flows = vec![FlowGroup { source, ..common::bulk(direction) }];
+        scenario.radio.sensing = Some(SensingConfig {
+            period: Duration::from_secs(1),
+            duration: Duration::from_millis(50),
+            phase: Duration::from_millis(500),
+            announced: true,
+        });
+        let (record, series) = run_case(&common::case("long wire", scenario), 1).expect("it is valid");
+        let met = 1.0 - series.delays_outside_silence.count() as f64 / series.delays.count() as f64;
+        let resume = record.flows[0].resume_p50_s.expect("data follows every silence") * 1e3;
+        println!("{direction:?}: resumes after {resume:.1} ms; {:.1} % met a silence", met * 100.0);
+        // What waits at the station for the end of the silence goes at once, and then takes the wire; what
+        // waits at the router is behind the wire.
+        let expected = if direction == Direction::Uplink { 100.0..102.0 } else { 0.0..2.0 };
+        assert!(expected.contains(&resume), "{direction:?}: {resume} ms");
+        if direction == Direction::Uplink {
+            assert!((0.045..0.06).contains(&met), "{met}");
+        }
     }
 }
 

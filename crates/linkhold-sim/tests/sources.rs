@@ -318,7 +318,9 @@ fn a_user_who_stops_finishes_the_page_and_leaves() {
 #[test]
 fn rates_of_what_stops_end_with_it_whatever_carries_it() {
     let of = |transport: &str, source: &str, stop: &str| {
-        format!("[[flows]]\ndirection = \"downlink\"\ntransport = \"{transport}\"\nstop = \"{stop}\"\n{source}")
+        format!(
+            "[[flows]]\ndirection = \"downlink\"\ntransport = \"{transport}\"\nstop = \"{stop}\"\n{source}"
+        )
     };
     let media = "source = \"media\"\nmedia = { rate = \"1Mbit/s\", startup = \"1s\" }\n";
     let flows = [of("udp", media, "6s"), of("tcp", media, "6s"), of("udp", media, "1s")].concat();
