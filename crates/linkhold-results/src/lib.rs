@@ -17,6 +17,7 @@ pub mod format;
 pub mod html;
 pub mod kernel;
 pub mod mesh;
+mod offer;
 pub mod parquet;
 pub mod record;
 #[doc(hidden)]

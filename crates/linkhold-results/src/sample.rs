@@ -183,6 +183,15 @@ pub fn with_traffic(report: &mut RunReport) {
     }
 }
 
+/// Gives the case "hold" a radio of its own: twice the rate, and silent for longer.
+pub fn with_a_case_of_twice_the_rate(report: &mut RunReport) {
+    for run in report.runs.iter_mut().filter(|run| run.case == "hold") {
+        run.link.goodput_limit_bps *= 2.0;
+        run.link.capacity_mean_bps *= 2.0;
+        run.link.silent_fraction = 0.4;
+    }
+}
+
 /// Makes the first flow of every run one of QUIC.
 pub fn with_quic(report: &mut RunReport) {
     for run in &mut report.runs {

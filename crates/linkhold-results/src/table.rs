@@ -5,6 +5,7 @@ use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Tab
 use crate::columns::{self, Form};
 use crate::format;
 use crate::kernel::KernelPart;
+use crate::offer::Offers;
 use crate::record::{Claim, CompareRow, Figure, FlowRecord, ReproduceReport, RunRecord, RunReport, Stack};
 use crate::stats::{Metric, estimate};
 use crate::traffic::FlowTransport;
@@ -39,23 +40,41 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let (table, mut left_out) = fitted(width.unwrap_or(u16::MAX), &dispensable, |left_out| {
         case_table(columns.iter().filter(|column| !left_out.contains(&column.name)))
     });
-    let mean = |of: fn(&RunRecord) -> f64| report.runs.iter().map(of).sum::<f64>() / report.runs.len() as f64;
     let seeds_text = if seeds == 1 {
         "one seed, so without intervals".to_owned()
     } else {
         format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed")
     };
-    let mut out = format!(
-        "{table}\nlimit {} (what a perfect transport would carry); radio silent {} of the time\n{seeds_text}\n",
-        format::rate(mean(|run| run.link.goodput_limit_bps)),
-        format::percent(mean(|run| run.link.silent_fraction)),
-    );
+    let mut out = format!("{table}\n{}{seeds_text}\n", offered(&Offers::of(report)));
     out.push_str(&conditions(report));
     if report.baseline().is_none() && !report.compare.is_empty() {
         out.push_str("each case is compared with the baseline under its own congestion control\n");
     }
     left_out.reverse();
     out + &not_shown(&left_out)
+}
+
+/// The limit and the silences: of all cases, or of each where they differ.
+fn offered(offers: &Offers<'_>) -> String {
+    const LIMIT: &str = "what a perfect transport would carry";
+    match offers {
+        Offers::Alike(all) => format!(
+            "limit {} ({LIMIT}); radio silent {} of the time\n",
+            format::rate(all.limit_bps),
+            format::percent(all.silent)
+        ),
+        Offers::ByCase(each) => {
+            let mut text = format!("the cases have different limits ({LIMIT}):\n");
+            for (case, offer) in each {
+                text.push_str(&format!(
+                    "  {case}: limit {}; radio silent {} of the time\n",
+                    format::rate(offer.limit_bps),
+                    format::percent(offer.silent)
+                ));
+            }
+            text
+        }
+    }
 }
 
 /// The stack, and what the file says of round-trip time, plain router and TCP: without them no comparison
@@ -450,6 +469,22 @@ mod tests {
             // Nobody listens at a plain router.
             assert!(!row("none").contains(part) && !row("hold").contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn where_limits_differ_the_table_says_that_of_each_case() {
+        let (mut report, _) = sample::run(3);
+        let Offers::Alike(all) = Offers::of(&report) else { panic!("the sample has one radio") };
+        let (once, twice) = (format::rate(all.limit_bps), format::rate(2.0 * all.limit_bps));
+        assert!(run_table(&report, None).contains(&format!("\nlimit {once} (what")));
+        sample::with_a_case_of_twice_the_rate(&mut report);
+        let text = run_table(&report, None);
+        let none = format!("\n  none: limit {once}; radio silent 25.0 % of the time\n");
+        let hold = format!("\n  hold: limit {twice}; radio silent 40.0 % of the time\n");
+        for part in ["different limits", &none, &hold] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("\nlimit "), "{text}");
     }
 
     #[test]

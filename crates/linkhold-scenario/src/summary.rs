@@ -51,7 +51,9 @@ pub(crate) fn facts(cases: &[Case], congestion: Option<&str>) -> Vec<(String, St
     // Nobody should compare cases and not see that their routers, paths or stacks differ.
     if s.mesh.is_none() {
         differing(cases, "wired", &wired, &mut line);
+        differing_radio(cases, &mut line);
         differing(cases, "router", &router, &mut line);
+        differing(cases, "station", &station, &mut line);
     }
     differing(cases, "tcp", &tcp, &mut line);
     for group in &s.flows {
@@ -87,15 +89,42 @@ fn differing(
     }
 }
 
+/// The lines about the radio of each case that the first case does not have, and those that it lacks.
+fn differing_radio(cases: &[Case], line: &mut dyn FnMut(&str, String)) {
+    let of = |case: &Case| {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        radio(&case.scenario, &mut |label, value| lines.push((label.to_owned(), value)));
+        lines
+    };
+    let Some(first) = cases.first().map(of) else { return };
+    for case in &cases[1..] {
+        let own = of(case);
+        for (label, value) in own.iter().filter(|own| !first.contains(own)) {
+            line(label, format!("case {}: {value}", case.name));
+        }
+        let mut gone: Vec<&str> = Vec::new();
+        for (label, _) in &first {
+            if own.iter().all(|(other, _)| other != label) && !gone.contains(&label.as_str()) {
+                gone.push(label);
+                line(label, format!("case {}: none", case.name));
+            }
+        }
+    }
+}
+
 fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     line("wired", wired(s));
     radio(s, line);
     line("router", router(s));
+    line("station", station(s));
+}
+
+fn station(s: &ResolvedScenario) -> String {
     let host = match s.host_delay {
         Duration::ZERO => String::new(),
         delay => format!("; its host's packets reach the radio {delay} later"),
     };
-    line("station", format!("{}{host}", queue(&s.radio.station_queue)));
+    format!("{}{host}", queue(&s.radio.station_queue))
 }
 
 fn wired(s: &ResolvedScenario) -> String {

@@ -405,6 +405,28 @@ fn what_a_case_changes_of_path_router_and_stack_is_said_where_the_first_cases_is
 }
 
 #[test]
+fn what_a_case_changes_of_the_radio_is_said_too() {
+    let silent = "\"radio.sensing\" = { period = \"1s\", duration = \"100ms\" }";
+    let text = format!(
+        "{BASE}[[cases]]\nname = \"slow\"\nset = {{ {silent} }}\n\
+         [[cases]]\nname = \"same\"\nmechanism = \"dsasync\"\nset = {{ {silent} }}\n\
+         [[cases]]\nname = \"fast\"\nset = {{ {silent}, \"radio.phy_rate\" = \"48Mbit/s\", \"station.limit\" = \"20pkt\" }}\n\
+         [[cases]]\nname = \"open\"\n"
+    );
+    let facts = parse(&text).expect("valid").facts();
+    let of = |case: &str| -> Vec<String> {
+        let own = facts.iter().filter(|(_, text)| text.starts_with(&format!("case {case}: ")));
+        own.map(|(label, text)| format!("{label}: {text}")).collect()
+    };
+    assert!(of("slow").is_empty() && of("same").is_empty(), "{facts:?}");
+    let fast = of("fast");
+    assert_eq!(fast.len(), 2, "{facts:?}");
+    assert!(fast[0].starts_with("channel 0: case fast: 48.00 Mbit/s"), "{fast:?}");
+    assert!(fast[1].starts_with("station: case fast: fifo of 20 packets"), "{fast:?}");
+    assert_eq!(of("open"), ["sensing: case open: none"]);
+}
+
+#[test]
 fn fixed_bursts_are_said_to_be_fixed() {
     let text = BASE
         .replace("[radio]", "[radio]\nprimary_user = { on_mean = \"1s\", off_mean = \"3s\", fixed = true }");

@@ -9,6 +9,7 @@ use linkhold_core::link_event::Scope;
 use serde_json::{Value, json};
 
 use super::escape;
+use crate::offer::{Offer, Offers};
 use crate::record::{Figure, FigureRow, RunReport};
 use crate::series::{RunSeries, SilenceRecord};
 use crate::stats::{Metric, estimate};
@@ -64,8 +65,9 @@ pub(super) fn set(figure: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Goodput of each case as a bar with its 95 % interval, and the limit as a line.
-pub(super) fn case_against_case(report: &RunReport) -> Value {
+/// Goodput of each case as a bar with its 95 % interval, and the limit as a line, or as a mark for each bar
+/// where cases have different ones.
+pub(super) fn case_against_case(report: &RunReport, offers: &Offers<'_>) -> Value {
     let mut data = Vec::new();
     let mut labels = Vec::new();
     let mut words = Vec::new();
@@ -84,7 +86,13 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
             "showarrow": false, "align": "left",
             "text": format!("{:.2} Mbit/s<br>{share:.1} % of the limit", goodput.mean / 1e6)}));
     }
-    let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps)) / 1e6;
+    let limit = match offers {
+        Offers::Alike(all) => Some(all.limit_bps / 1e6).filter(|limit| limit.is_finite()),
+        Offers::ByCase(each) => {
+            data.push(limit_marks(each));
+            None
+        }
+    };
     let mut x = axis("goodput of all flows (Mbit/s)");
     x["rangemode"] = json!("tozero");
     let mut y = axis("");
@@ -97,7 +105,7 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     // Room for the limit's label between the chart and the buttons at the top.
     set(&mut out, "/layout/margin/t", json!(66));
     set(&mut out, "/layout/margin/r", json!(150));
-    if limit.is_finite() {
+    if let Some(limit) = limit {
         set(
             &mut out,
             "/layout/shapes",
@@ -109,6 +117,16 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     }
     set(&mut out, "/layout/annotations", json!(words));
     out
+}
+
+/// The limit of each case, as an upright line across its bar.
+fn limit_marks(each: &[(&str, Offer)]) -> Value {
+    let known = each.iter().filter(|(_, offer)| offer.limit_bps.is_finite());
+    let (x, y): (Vec<f64>, Vec<String>) =
+        known.map(|(case, offer)| (offer.limit_bps / 1e6, escape(case))).unzip();
+    json!({"type": "scatter", "mode": "markers", "x": x, "y": y, "name": "limit", "showlegend": false,
+        "marker": {"symbol": "line-ns", "size": 40, "color": "#1b1f24", "line": {"color": "#1b1f24", "width": 2}},
+        "cliponaxis": false, "hovertemplate": "limit %{x:.3f} Mbit/s<extra>%{y}</extra>"})
 }
 
 /// The first seed's series of every case, with the case's index in the report.
@@ -129,14 +147,22 @@ pub(super) fn goodput_interval_s(run: &RunSeries) -> f64 {
     step * t.len().div_ceil(MAX_GOODPUT_POINTS).max(1) as f64
 }
 
-/// Goodput of every case over time, the limit, and the silences shaded.
-pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)]) -> Value {
-    let limit = |first: &RunSeries| {
-        let (t, limit) = thin(&first.router.t_s, &scale(&first.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);
-        json!({"type": "scatter", "mode": "lines", "x": t, "y": limit, "name": "limit",
-            "line": {"color": GREY, "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
+/// Goodput of every case over time, the limit (that of each case where they are not `alike`), and the silences
+/// shaded.
+pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)], alike: bool) -> Value {
+    let limit = |run: &RunSeries, name: &str, colour: &str| {
+        let (t, limit) = thin(&run.router.t_s, &scale(&run.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);
+        json!({"type": "scatter", "mode": "lines", "x": t, "y": limit, "name": name,
+            "line": {"color": colour, "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
     };
-    let mut data: Vec<Value> = series.first().map(|(_, first)| limit(first)).into_iter().collect();
+    let mut data: Vec<Value> = if alike {
+        series.first().map(|(_, first)| limit(first, "limit", GREY)).into_iter().collect()
+    } else {
+        let own = |(index, run): &(usize, &RunSeries)| {
+            limit(run, &format!("limit of {}", escape(&run.case)), &colour(*index))
+        };
+        series.iter().map(own).collect()
+    };
     data.extend(series.iter().map(|(index, run)| {
         lines(
             *index,
@@ -428,10 +454,6 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    crate::stats::Estimate::of(&values.collect::<Vec<_>>()).mean
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -483,11 +505,40 @@ mod tests {
     #[test]
     fn numbers_stand_beside_the_bars_and_not_on_them() {
         let (report, _) = crate::sample::run(5);
-        let chart = case_against_case(&report);
+        let chart = case_against_case(&report, &Offers::of(&report));
         for bar in chart["data"].as_array().unwrap() {
             assert!(bar.get("text").is_none(), "{bar}");
         }
         let words = chart["layout"]["annotations"].as_array().unwrap();
         assert_eq!(words.iter().filter(|word| word["xref"] == "paper").count(), 3, "{words:?}");
+    }
+
+    #[test]
+    fn where_limits_differ_each_bar_has_its_own_and_so_has_each_line() {
+        let (mut report, series) = crate::sample::run(3);
+        let one = one_seed(&report, &series);
+        let limits = |chart: &Value| -> Vec<String> {
+            let names = chart["data"].as_array().unwrap().iter().filter_map(|trace| trace["name"].as_str());
+            names.filter(|name| name.starts_with("limit")).map(str::to_owned).collect()
+        };
+        let chart = case_against_case(&report, &Offers::of(&report));
+        assert!(chart["layout"]["shapes"].is_array() && limits(&chart).is_empty());
+        assert_eq!(limits(&goodput_over_time(&one, true)), ["limit"]);
+
+        let cases = report.cases().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        crate::sample::with_a_case_of_twice_the_rate(&mut report);
+        let chart = case_against_case(&report, &Offers::of(&report));
+        assert!(chart["layout"]["shapes"].is_null(), "no line for all");
+        let marks = chart["data"].as_array().unwrap().iter().find(|trace| trace["name"] == "limit").unwrap();
+        assert_eq!(marks["y"], json!(cases));
+        let of = |index: usize| marks["x"][index].as_f64().unwrap();
+        let hold = cases.iter().position(|case| case == "hold").unwrap();
+        assert!((of(hold) / of(0) - 2.0).abs() < 1e-9, "{marks}");
+        let words = chart["layout"]["annotations"].as_array().unwrap();
+        assert!(words.iter().all(|word| word["xref"] == "paper"), "{words:?}");
+        assert_eq!(
+            limits(&goodput_over_time(&one, false)),
+            cases.iter().map(|case| format!("limit of {case}")).collect::<Vec<_>>()
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::page::{Page, folded, table};
 use super::{charts, escape, mesh_map, numbers as format, words};
 use crate::columns::{self, Form};
+use crate::offer::Offers;
 use crate::record::RunReport;
 use crate::series::RunSeries;
 use crate::stats::{Metric, estimate};
@@ -14,6 +15,7 @@ use crate::table::goodput_row;
 #[must_use]
 pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str) -> String {
     let scenario = &report.scenario;
+    let offers = Offers::of(report);
     let mut page = Page::new(&format!("linkhold: {}", scenario.name));
     page.html(&format!("<p class=\"soft\">linkhold report</p><h1>{}</h1>", escape(&scenario.name)));
     page.html("<h2>What was measured</h2>");
@@ -22,16 +24,23 @@ pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str)
     page.html(&words::verdict(report));
     if !report.runs.is_empty() {
         page.chart(
-            &charts::case_against_case(report),
+            &charts::case_against_case(report, &offers),
             "Goodput of each case beside the limit",
-            "<b>Case against case.</b> Mean goodput over the seeds; the whiskers are 95 % intervals, the dashed line is \
-             the limit. The closer a bar comes to the line, the less the silences cost beyond the time they take.",
+            &format!(
+                "<b>Case against case.</b> Mean goodput over the seeds; the whiskers are 95 % intervals, {}. \
+                 The closer a bar comes to the line, the less the silences cost beyond the time they take.",
+                if offers.are_alike() {
+                    "the dashed line is the limit"
+                } else {
+                    "the line across a bar, or beyond its end, is the case's own limit"
+                },
+            ),
         );
         page.html(&case_table(report));
     }
-    over_time(&mut page, report, series);
+    over_time(&mut page, report, series, &offers);
     page.html("<h2>Terms</h2>");
-    page.html(words::TERMS);
+    page.html(&words::terms(&offers));
     page.html("<h2>The scenario</h2>");
     let from = match scenario.file.as_str() {
         "" => String::new(),
@@ -122,18 +131,26 @@ pub fn case_table(report: &RunReport) -> String {
     table(&header, &rows, &[0]) + &note
 }
 
-fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
+fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries], offers: &Offers<'_>) {
     let one = charts::one_seed(report, series);
     if let Some((_, first)) = one.first() {
         page.html(&format!("<h2>Over time (seed {})</h2>", first.seed));
         page.chart(
-            &charts::goodput_over_time(&one),
+            &charts::goodput_over_time(&one, offers.are_alike()),
             "Goodput of each case over time, silences shaded",
             &format!(
-                "<b>Goodput over time</b>, all flows together, each point the mean of {}. Shaded: the radio is silent. Dashed grey: the limit, \
+                "<b>Goodput over time</b>, all flows together, each point the mean of {}. Shaded: the radio is silent{}, \
                  which falls where an interval contains a silence. A case that stays below the line after a silence is still recovering \
                  from it. Drag to zoom, double-click to go back, click a name to hide it.",
                 format::time(charts::goodput_interval_s(first)),
+                if offers.are_alike() {
+                    ". Dashed grey: the limit".to_owned()
+                } else {
+                    format!(
+                        " in {}. Dashed, in the colour of each case: its limit",
+                        escape(&first.case)
+                    )
+                },
             ),
         );
         if let Some(cwnd) = charts::cwnd_over_time(&one) {

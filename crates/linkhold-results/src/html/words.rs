@@ -1,17 +1,31 @@
 //! Sentences that say what was simulated and what came out, made from the numbers of a report.
 
 use super::{escape, numbers as format, told_less};
+use crate::offer::{Offer, Offers};
 use crate::record::{CompareRow, FlowRecord, RunReport, Stack};
-use crate::stats::{Estimate, Metric, estimate};
+use crate::stats::{Metric, estimate};
 use crate::table::goodput_row;
 use crate::traffic::FlowTransport;
 
 /// The terms that the report uses, explained.
-pub(super) const TERMS: &str = "<dl>
+pub(super) fn terms(offers: &Offers<'_>) -> String {
+    let radio = match offers {
+        Offers::Alike(_) => {
+            "Every case sees exactly the same silences and the same radio, so cases are compared like with like."
+        }
+        Offers::ByCase(_) => {
+            "The cases of this report do not all have the same limit, so each is compared with its own."
+        }
+    };
+    format!("{TERMS_BEGIN}{radio}{TERMS_END}")
+}
+
+const TERMS_BEGIN: &str = "<dl>
 <dt>Silence</dt><dd>A stretch of time in which the radio does not transmit: it senses for a licensed (primary) user, \
 waits while one transmits, changes channel, or has no signal.</dd>
-<dt>Case</dt><dd>One way to run the router. Every case sees exactly the same silences and the same radio, so cases are \
-compared like with like. The case <em>none</em>, where there is one, is a plain router.</dd>
+<dt>Case</dt><dd>One way to run the router. ";
+
+const TERMS_END: &str = " The case <em>none</em>, where there is one, is a plain router.</dd>
 <dt>Goodput</dt><dd>Application data received in order, without headers and without anything received twice, \
 per second.</dd>
 <dt>Limit</dt><dd>What a perfect transport would deliver: the capacity of the radio while it is not silent, less \
@@ -41,24 +55,17 @@ pub(super) fn setting(report: &RunReport) -> String {
         Stack::Linux => "run in real time with the Linux kernel",
     };
     let names = join(&cases.iter().map(|case| format!("<b>{}</b>", escape(case))).collect::<Vec<_>>());
-    let silent = mean(report.runs.iter().map(|run| run.link.silent_fraction));
-    let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps));
-    let capacity = mean(report.runs.iter().map(|run| run.link.capacity_mean_bps));
     let flows = flows(&first.flows);
     let repeats = match seeds {
         1 => "once (one seed)".to_owned(),
         n => format!("{n} times, each time with another seed and so with other random silences"),
     };
     out.push_str(&format!(
-        "<p>{} of traffic over {flows} were {doing}, {repeats}, in {} {}: {names}. The radio was silent \
-         {} of the time; with that taken into account it had {} of capacity on average, and a perfect transport would have delivered {}. \
-         That last number is the <em>limit</em> below.</p>\n",
+        "<p>{} of traffic over {flows} were {doing}, {repeats}, in {} {}: {names}. {}</p>\n",
         format::time(first.sim_s),
         cases.len(),
         if cases.len() == 1 { "case" } else { "cases" },
-        format::percent(silent),
-        format::rate(capacity),
-        format::rate(limit),
+        offered(&Offers::of(report)),
     ));
     let mut facts: Vec<String> = scenario.facts.iter().map(|fact| escape(fact)).collect();
     if scenario.warm_up_s > 0.0 {
@@ -77,6 +84,29 @@ pub(super) fn setting(report: &RunReport) -> String {
         out.push_str(&otherwise());
     }
     out
+}
+
+/// What the radio offered: all cases alike, or each.
+fn offered(offers: &Offers<'_>) -> String {
+    let (each, last) = match offers {
+        Offers::Alike(all) => (vec![(String::new(), all)], "the <em>limit</em> below"),
+        Offers::ByCase(each) => {
+            let each = each.iter().map(|(case, offer)| (format!("In <b>{}</b> the", escape(case)), offer));
+            (each.collect(), "the case's <em>limit</em> below")
+        }
+    };
+    let mut text = String::new();
+    for (who, Offer { limit_bps, capacity_bps, silent }) in each {
+        text.push_str(&format!(
+            "{} radio was silent {} of the time; with that taken into account it had {} of capacity on average, \
+             and a perfect transport would have delivered {}. ",
+            if who.is_empty() { "The" } else { &who },
+            format::percent(*silent),
+            format::rate(*capacity_bps),
+            format::rate(*limit_bps),
+        ));
+    }
+    format!("{text}That last number is {last}.")
 }
 
 /// "one TCP connection", "3 TCP connections and one UDP flow".
@@ -187,10 +217,6 @@ fn against(row: &CompareRow) -> String {
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    Estimate::of(&values.collect::<Vec<_>>()).mean
-}
-
 /// "a", "a and b", "a, b and c".
 fn join(parts: &[String]) -> String {
     match parts {
@@ -249,6 +275,21 @@ mod tests {
         let text = setting(&report);
         assert!(text.contains("over 2 TCP connections"), "{text}");
         assert!(!text.contains("000000"), "times are rounded: {text}");
+    }
+
+    #[test]
+    fn cases_with_different_radios_are_not_said_to_have_the_same() {
+        let (mut report, _) = crate::sample::run(2);
+        let same = "Every case sees exactly the same silences and the same radio";
+        assert!(terms(&Offers::of(&report)).contains(same));
+        assert!(setting(&report).contains(". The radio was silent 25.0"), "{}", setting(&report));
+        crate::sample::with_a_case_of_twice_the_rate(&mut report);
+        assert!(!terms(&Offers::of(&report)).contains(same));
+        let text = setting(&report);
+        for case in ["In <b>none</b> the radio was silent 25.0", "In <b>hold</b> the radio was silent 40.0"] {
+            assert!(text.contains(case), "{case} in {text}");
+        }
+        assert!(text.contains("36.0"), "capacity of the fast case: {text}");
     }
 
     #[test]
