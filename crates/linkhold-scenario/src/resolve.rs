@@ -9,8 +9,8 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, LEAST_JITTER, Mac, PowerConfig,
-    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, Switching,
-    TraceLink,
+    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, SwitchPolicy,
+    Switching, TraceLink,
 };
 use linkhold_tcp::TcpConfig;
 
@@ -354,6 +354,15 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         scripted.push(ScriptedSwitch { at: Instant::ZERO + *switch.at, to_channel });
     }
     scripted.sort_by_key(|switch| switch.at);
+    if count == 1 && scripted.is_empty() {
+        let mut idle = vec![&radio.switching_delay.spot];
+        if *radio.switch_policy == SwitchPolicy::OnPrimaryUser {
+            idle.push(&radio.switch_policy.spot);
+        }
+        idle.extend(told::idle_without_silences(&radio.switching.told, file));
+        let right = "write [[radio.channels]], or remove it";
+        report_idle(&idle, "with one channel and no switches", right, reader);
+    }
     let snr = snr?;
     let (measured_users, users_told) = primary_user::install(users?, &mut channels);
     fine.then(|| Link {

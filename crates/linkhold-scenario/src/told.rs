@@ -7,7 +7,7 @@ use linkhold_core::units::Fraction;
 use linkhold_radio::signals::MAX_FALSE_PER_MINUTE;
 use linkhold_radio::{AirConfig, Mac, SignalsConfig, SwitchPolicy, ToldConfig};
 
-use crate::file::{File, Told};
+use crate::file::{File, MacName, Told};
 use crate::read::{At, Reader, Spot};
 use crate::scalar::{Frequency, OrOff};
 use crate::spots::report_idle;
@@ -61,6 +61,41 @@ pub(crate) fn check_common(file: &File, reader: &Reader<'_>) {
         let right = "write radio.told.false_alarms, or remove it";
         report_idle(&[&length.spot], "without false silences", right, reader);
     }
+    if !may_fall_silent(file) {
+        let right = "write radio.primary_user or radio.sensing, or remove it";
+        report_idle(&idle_without_silences(common, file), "without silences", right, reader);
+    }
+}
+
+/// Whether anything in the file can silence the radio, or may be told as a silence.
+fn may_fall_silent(file: &File) -> bool {
+    let radio = &file.radio;
+    let by_mac = match *radio.mac {
+        // An IEEE 802.15.4 radio's own report names what does nothing with it.
+        MacName::Trace | MacName::Grants(_) | MacName::Ieee802154 => true,
+        MacName::Shared | MacName::Duplex | MacName::Dcf => false,
+    };
+    by_mac
+        || radio.primary_user.is_some()
+        || radio.channels.iter().any(|channel| channel.primary_user.is_some())
+        || radio.sensing.is_some()
+        || !radio.station_sensing.is_empty()
+        || !radio.switches.is_empty()
+        || radio.snr.is_some()
+}
+
+/// The keys of a table that are about silences that happen, where none does. Nothing where false ones may be
+/// told: those have their own rules.
+pub(crate) fn idle_without_silences<'f>(told: &'f Told, file: &'f File) -> Vec<&'f Spot> {
+    let alarms = [told, &file.radio.told];
+    if alarms.iter().any(|told| told.false_alarms.is_some()) {
+        return Vec::new();
+    }
+    let mut idle: Vec<&Spot> = Vec::new();
+    idle.extend(told.late.iter().chain(&told.end_late).map(|at| &at.spot));
+    idle.extend(told.start_known.iter().map(|at| &at.spot));
+    idle.extend(told.missed.iter().map(|at| &at.spot));
+    idle
 }
 
 /// All keys of a table that say anything, to report them where they do nothing.

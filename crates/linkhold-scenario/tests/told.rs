@@ -35,7 +35,8 @@ fn without_a_word_everything_is_told_as_it_happens() {
 #[test]
 fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_out() {
     let told = signals(&format!(
-        "{CELL}[radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
+        "{CELL}switches = [{{ at = \"3s\", to_channel = 0 }}]\n\
+         [radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
          [radio.primary_user]\n{USER}told = {{ late = \"40ms\", false_length = \"250ms\" }}\n\
          [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\ntold = {{ missed = 0, false_alarms = \"off\" }}\n\
          [[radio.station_sensing]]\nstation = 1\nperiod = \"500ms\"\nduration = \"25ms\"\ntold.end_late = \"9ms\"\n\
@@ -113,8 +114,52 @@ fn what_is_wrong_or_does_nothing_is_named_with_what_would_be_right() {
             "mac = \"802.15.4\"\n[radio.told]\nmissed = 0.1\n".to_owned(),
             "radio.told.missed: does nothing with mac = \"802.15.4\"",
         ),
+        (
+            format!("{CELL}[radio.told]\nlate = \"1ms\"\n"),
+            "radio.told.late: does nothing without silences; write radio.primary_user or radio.sensing, or remove it",
+        ),
+        (
+            format!("{CELL}[radio.told]\nend_late = \"1ms\"\n"),
+            "radio.told.end_late: does nothing without silences",
+        ),
+        (format!("{CELL}[radio.told]\nmissed = 0.5\n"), "radio.told.missed: does nothing without silences"),
+        (
+            format!("{CELL}[radio.told]\nstart_known = false\n"),
+            "radio.told.start_known: does nothing without silences",
+        ),
+        (
+            format!("{CELL}switching_delay = \"30ms\"\n"),
+            "radio.switching_delay: does nothing with one channel and no switches; write [[radio.channels]], or remove it",
+        ),
+        (
+            format!("{CELL}switch_policy = \"on-primary-user\"\n[radio.primary_user]\n{USER}"),
+            "radio.switch_policy: does nothing with one channel and no switches",
+        ),
+        (
+            format!("{CELL}[radio.switching.told]\nlate = \"20ms\"\n[radio.primary_user]\n{USER}"),
+            "radio.switching.told.late: does nothing with one channel and no switches",
+        ),
     ] {
         let told = refused(&radio);
         assert!(told.contains(message), "{radio}\nshould tell: {message}\nbut told:    {told}");
+    }
+}
+
+#[test]
+fn what_does_something_somewhere_is_accepted() {
+    let two = "channels = [{ phy_rate = \"24Mbit/s\" }, { phy_rate = \"12Mbit/s\" }]\n";
+    for radio in [
+        // A figure that stays on its channel keeps the delay of the one that switches.
+        format!(
+            "{two}switching_delay = \"30ms\"\nswitch_policy = \"scripted\"\n[radio.switching.told]\nlate = \"1ms\"\n"
+        ),
+        format!(
+            "{CELL}switches = [{{ at = \"3s\", to_channel = 0 }}]\nswitching_delay = \"30ms\"\n[radio.told]\nlate = \"1ms\"\n"
+        ),
+        format!("{CELL}switch_policy = \"scripted\"\n"),
+        format!("{CELL}[radio.told]\nfalse_alarms = \"1/s\"\nstart_known = false\n"),
+        format!("{CELL}[radio.told]\nlate = \"1ms\"\n[radio.primary_user]\n{USER}"),
+    ] {
+        parse(&radio, &[]).unwrap_or_else(|error| panic!("{radio}: {error}"));
     }
 }
