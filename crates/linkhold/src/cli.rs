@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use linkhold_core::quantity::{bit_rate, bytes, duration};
+use linkhold_core::quantity::{BYTES, bit_rate, bytes, duration};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
@@ -322,13 +322,26 @@ pub struct AgentArgs {
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
-    /// several radios each has a file, with its name before the suffix.
+    /// several radios each has a file, with its name before the suffix. An older recording is replaced, any
+    /// other file is not.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
-    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = bytes,
+    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = record_limit,
           requires = "record")]
     pub record_limit: Bytes,
+}
+
+/// Smallest `--record-limit`: the head of a recording has the mechanism's settings, a few kilobytes.
+const MIN_RECORD_LIMIT: Bytes = Bytes(64_000);
+
+fn record_limit(text: &str) -> Result<Bytes, String> {
+    let limit = bytes(text).map_err(|error| error.to_string())?;
+    if limit < MIN_RECORD_LIMIT {
+        let least = BYTES.write(MIN_RECORD_LIMIT.0);
+        return Err(format!("\"{text}\" has no room for more than a recording's head; write at least {least}"));
+    }
+    Ok(limit)
 }
 
 /// `linkhold agent ...`.
@@ -385,11 +398,12 @@ pub struct HostArgs {
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
-    /// several radios each has a file, with its name before the suffix.
+    /// several radios each has a file, with its name before the suffix. An older recording is replaced, any
+    /// other file is not.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the host goes on (about 80 bytes a packet).
-    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = bytes,
+    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = record_limit,
           requires = "record")]
     pub record_limit: Bytes,
 }

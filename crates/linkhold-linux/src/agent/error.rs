@@ -30,6 +30,14 @@ pub enum AgentError {
         /// What is wrong.
         message: String,
     },
+    /// A recording would take the place of something else.
+    #[error("--record {path}: {what}")]
+    RecordOver {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What it is, and what to do.
+        what: &'static str,
+    },
     /// A schedule's station cannot be tracked.
     #[error("schedule {0}: {1}")]
     Schedule(String, NoNumberLeft),
@@ -74,6 +82,7 @@ impl AgentError {
         match self {
             Self::Config(_)
             | Self::Mechanism { .. }
+            | Self::RecordOver { .. }
             | Self::Processor(ProcessorError::NotAllowed { .. })
             | Self::Schedule(..) => true,
             Self::Queue(_)

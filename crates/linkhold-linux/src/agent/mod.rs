@@ -86,6 +86,9 @@ pub fn run_with(
     program: &Program,
     seat: impl FnOnce(Vec<Box<dyn Mechanism>>) -> Result<Seated, AgentError>,
 ) -> Result<(), AgentError> {
+    if let Some(recording) = recording {
+        recording.check(config, config_path)?;
+    }
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);

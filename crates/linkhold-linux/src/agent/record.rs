@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, BufReader, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use linkhold_core::log::{LogReader, Recorder, replay_log};
+use linkhold_core::log::{LogReader, MAGIC, Recorder, replay_log};
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::Value;
@@ -58,6 +58,25 @@ struct Recorded {
 }
 
 impl Recording {
+    /// Refuses files that are somebody's and no recording, before any of several is opened. An older
+    /// recording is replaced: a service that starts again records under the same name.
+    ///
+    /// # Errors
+    /// [`AgentError::RecordOver`] names the file and what it is.
+    pub fn check(&self, config: &AgentConfig, config_path: &Path) -> Result<(), AgentError> {
+        for radio in &config.radio {
+            let path = self.file_of(config, radio);
+            if let Some(what) = not_to_be_lost(&path, config_path) {
+                return Err(AgentError::RecordOver { path, what });
+            }
+        }
+        Ok(())
+    }
+
+    fn file_of(&self, config: &AgentConfig, radio: &str) -> PathBuf {
+        if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() }
+    }
+
     /// Wraps a radio's mechanism, so that its calls and answers are recorded.
     ///
     /// # Errors
@@ -70,7 +89,7 @@ impl Recording {
         seed: u64,
         program: &Program,
     ) -> Result<Box<dyn Mechanism>, AgentError> {
-        let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
+        let path = self.file_of(config, radio);
         let failed = |message: String| AgentError::Record { path: path.clone(), message };
         let file = open_alone(&path).map_err(|error| failed(error.to_string()))?;
         let head = Recorded {
@@ -86,6 +105,21 @@ impl Recording {
         tracing::info!(radio, file = %path.display(), limit = %self.limit, "recording");
         Ok(Box::new(recorder))
     }
+}
+
+/// What stands at `path`, if a recording must not take its place. Pipes and devices keep nothing, an empty
+/// file has nothing to lose, and what cannot be looked at is left to the opening, whose error says why.
+fn not_to_be_lost(path: &Path, config_path: &Path) -> Option<&'static str> {
+    let found = std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() > 0)?;
+    let is_config = std::fs::metadata(config_path)
+        .is_ok_and(|config| (config.dev(), config.ino()) == (found.dev(), found.ino()));
+    if is_config {
+        return Some("this is the configuration; name another file");
+    }
+    let mut start = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let foreign = "there is a file already that is no recording of linkhold; name another, or remove it";
+    (read.is_err() || start != MAGIC).then_some(foreign)
 }
 
 /// Opens a recording, empty, unless another agent writes it: the one that runs must not lose what it has
@@ -428,8 +462,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.log");
         let recording = Recording { file: file.clone(), limit: Bytes(1 << 20) };
-        std::fs::write(&file, "an old one, for all to read").unwrap();
+        std::fs::write(&file, [&MAGIC[..], b"an old one, for all to read"].concat()).unwrap();
         let config = config("\"wlan0\"");
+        recording.check(&config, Path::new("agent.toml")).unwrap();
         let of = || recording.of(config.build_mechanism(1).unwrap(), &config, "wlan0", 1, &program());
         let first = of().unwrap();
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -438,6 +473,45 @@ mod tests {
         drop(first);
         assert_eq!(replay(&file).unwrap().records, 0);
         assert!(of().is_ok());
+    }
+
+    #[test]
+    fn a_recording_replaces_a_recording_and_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let one = config("\"wlan0\"");
+        let told = |name: &str, config: &AgentConfig| {
+            let recording = Recording { file: file(name), limit: Bytes(1 << 20) };
+            recording.check(config, &file("agent.toml")).map_err(|error| {
+                assert!(error.is_bad_input());
+                error.to_string()
+            })
+        };
+        std::fs::write(file("agent.toml"), "wired = [\"eth0\"]").unwrap();
+        std::fs::write(file("s.toml"), "schema").unwrap();
+        std::fs::write(file("empty"), "").unwrap();
+        std::fs::write(file("old.log"), [&MAGIC[..], b"!"].concat()).unwrap();
+        std::os::unix::fs::symlink(file("agent.toml"), file("link")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", file("null")).unwrap();
+        nix::unistd::mkfifo(&file("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for fine in ["new", "empty", "old.log", "null", "pipe"] {
+            assert_eq!(told(fine, &one), Ok(()), "{fine}");
+        }
+        for (name, what) in [
+            ("agent.toml", "this is the configuration; name another file"),
+            ("link", "this is the configuration; name another file"),
+            (
+                "s.toml",
+                "there is a file already that is no recording of linkhold; name another, or remove it",
+            ),
+        ] {
+            assert_eq!(told(name, &one), Err(format!("--record {}: {what}", file(name).display())), "{name}");
+        }
+        // Of several radios each has a file of its own: all are looked at before one is opened.
+        let two = config("\"wlan0\", \"wlan1\"");
+        std::fs::write(file("s-wlan1.toml"), "schema").unwrap();
+        assert_eq!(told("agent.toml", &two), Ok(()));
+        assert!(told("s.toml", &two).unwrap_err().contains("s-wlan1.toml: there is a file already"));
     }
 
     #[test]
