@@ -2,7 +2,7 @@
 //!
 //! What must be tried is tried inside a namespace made for it, so the machine's own rules stay as they are.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::Serialize;
 
@@ -14,17 +14,15 @@ use crate::datapath::rules::{BackendChoice, RulesError, probe};
 use crate::host::kernel;
 use crate::interfaces::Kernel;
 use crate::netns::NetNs;
+use crate::rights::{CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, Capability, Rights};
 
 /// Name of the chains for trying.
 const INSTANCE: &str = "doctor";
 /// Queue number for trying; only seen inside the namespace made for it.
 const TRIAL_QUEUE: u16 = 4710;
 const SCHEMA: &str = "linkhold.doctor/1";
-/// linux/capability.h
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_NET_RAW: u32 = 13;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_BPF: u32 = 39;
+/// What helps who lacks a right.
+const AS_ROOT: &str = "sudo linkhold doctor";
 
 /// How a check went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -134,16 +132,8 @@ impl fmt::Display for DoctorReport {
 /// Looks at this machine, and at the interfaces of an agent's configuration if there is one.
 #[must_use]
 pub fn doctor(config: Option<&AgentConfig>) -> DoctorReport {
-    let mut checks = vec![privileges(
-        "privileges",
-        Need::Agent,
-        &[("CAP_NET_ADMIN", CAP_NET_ADMIN), ("CAP_NET_RAW", CAP_NET_RAW)],
-    )];
-    checks.push(privileges(
-        "privileges (testbed)",
-        Need::Testbed,
-        &[("CAP_NET_ADMIN", CAP_NET_ADMIN), ("CAP_NET_RAW", CAP_NET_RAW), ("CAP_SYS_ADMIN", CAP_SYS_ADMIN)],
-    ));
+    let mut checks = vec![privileges("privileges", Need::Agent, &[CAP_NET_ADMIN, CAP_NET_RAW])];
+    checks.push(privileges("privileges (testbed)", Need::Testbed, &NAMESPACE_RIGHTS));
     let installer = installer();
     for (name, package, need) in [
         ("ip", "iproute2", Need::Testbed),
@@ -161,15 +151,17 @@ pub fn doctor(config: Option<&AgentConfig>) -> DoctorReport {
     DoctorReport { schema: SCHEMA, checks }
 }
 
-fn privileges(name: &'static str, need: Need, capabilities: &[(&str, u32)]) -> Check {
-    let effective = effective_capabilities();
-    let missing: Vec<&str> = capabilities
-        .iter()
-        .filter(|(_, bit)| effective & (1 << bit) == 0)
-        .map(|(capability, _)| *capability)
-        .collect();
+/// What making a network namespace and queues in it takes.
+const NAMESPACE_RIGHTS: [Capability; 3] = [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN];
+
+fn lacks_rights() -> bool {
+    !Rights::read().lacking(&NAMESPACE_RIGHTS).is_empty()
+}
+
+fn privileges(name: &'static str, need: Need, needed: &[Capability]) -> Check {
+    let missing = Rights::read().lacking(needed);
     if missing.is_empty() {
-        let all: Vec<&str> = capabilities.iter().map(|(capability, _)| *capability).collect();
+        let all: Vec<&str> = needed.iter().map(|one| one.name).collect();
         return works(name, need, all.join(", "));
     }
     Check {
@@ -177,18 +169,8 @@ fn privileges(name: &'static str, need: Need, capabilities: &[(&str, u32)]) -> C
         need,
         outcome: Outcome::Missing,
         detail: format!("without {}", missing.join(", ")),
-        remedy: Some("sudo linkhold doctor".to_owned()),
+        remedy: Some(AS_ROOT.to_owned()),
     }
-}
-
-/// The calling process's effective capabilities, as bits (proc(5), CapEff).
-fn effective_capabilities() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
-        .unwrap_or(0)
 }
 
 fn works(name: &'static str, need: Need, detail: impl Into<String>) -> Check {
@@ -230,13 +212,14 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
         ("nftables queue", Need::AgentAndTestbed),
         ("iptables NFQUEUE", Need::AgentAndTestbed),
     ];
+    let as_root = || lacks_rights().then(|| AS_ROOT.to_owned());
     let unknown = |reason: &str| {
         NAMES.map(|(name, need)| Check {
             name,
             need,
             outcome: Outcome::Unknown,
             detail: reason.to_owned(),
-            remedy: None,
+            remedy: as_root(),
         })
     };
     let namespace = match NetNs::create("doctor") {
@@ -247,7 +230,7 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
                 need: Need::Testbed,
                 outcome: Outcome::Missing,
                 detail: error.to_string(),
-                remedy: None,
+                remedy: as_root(),
             }];
             checks.extend(unknown("cannot be tried without a network namespace"));
             return checks;
@@ -344,6 +327,16 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
 /// Whether established flows take a way on which the agent does not see them.
 fn flow_offload(config: Option<&AgentConfig>) -> Check {
     let (name, need) = ("flow offload", Need::Agent);
+    if !Rights::read().lacking(&[CAP_NET_ADMIN]).is_empty() {
+        // The kernel shows tables to nobody else, so none is seen.
+        return Check {
+            name,
+            need,
+            outcome: Outcome::Unknown,
+            detail: "flow tables cannot be seen without CAP_NET_ADMIN".to_owned(),
+            remedy: Some(AS_ROOT.to_owned()),
+        };
+    }
     let own = config.map(|config| config.wired.iter().chain(&config.radio).cloned().collect::<Vec<_>>());
     let found = offloads().into_iter().find(|offload| own.as_ref().is_none_or(|own| offload.concerns(own)));
     match found {
@@ -372,10 +365,10 @@ fn frozen_senders() -> Check {
     if let Some(reason) = kernel::missing() {
         return replaceable(reason, None);
     }
-    if effective_capabilities() & (1 << CAP_BPF) == 0 {
+    if !Rights::read().lacking(&[CAP_BPF]).is_empty() {
         return replaceable(
             "built in, and the kernel has type information (BTF); not tried, which takes CAP_BPF".to_owned(),
-            Some("sudo linkhold doctor".to_owned()),
+            Some(AS_ROOT.to_owned()),
         );
     }
     // Whether a kernel takes the programs its verifier knows alone. They are loaded, and not registered.
@@ -394,7 +387,12 @@ fn tun() -> Check {
             need,
             outcome: Outcome::Missing,
             detail: format!("/dev/net/tun: {error}"),
-            remedy: Some("modprobe tun".to_owned()),
+            // Who has all rights and is refused has a container without the device.
+            remedy: match error.kind() {
+                io::ErrorKind::PermissionDenied if lacks_rights() => Some(AS_ROOT.to_owned()),
+                io::ErrorKind::PermissionDenied => None,
+                _ => Some("modprobe tun".to_owned()),
+            },
         },
     }
 }

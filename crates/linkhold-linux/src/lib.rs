@@ -5,6 +5,7 @@
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
 //! - [`testbed`]: a scenario in real time against the kernel's own TCP and UDP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
+//! - [`rights`]: what the calling process may do.
 //! - [`claims`]: names that one process of a network namespace has at a time.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
@@ -18,5 +19,6 @@ pub mod host;
 pub mod interfaces;
 pub mod netns;
 mod punctual;
+pub mod rights;
 pub mod testbed;
 pub mod topology;

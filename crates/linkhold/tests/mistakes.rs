@@ -1,7 +1,10 @@
 //! What the command says to what a stranger gets wrong at first: it is refused before anything is done, and the
 //! message names what would be right.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -52,5 +55,49 @@ fn a_recording_overwrites_neither_its_configuration_nor_another_file() {
         let args = [command, "--config", "a.toml", "--record", "r", "--record-limit", "0B"];
         let output = linkhold(folder.path(), &args).output().expect("it starts");
         tells(&output, 2, "\"0B\" has no room for more than a recording's head; write at least 64kB");
+    }
+}
+
+/// The command as somebody without rights, fed with `input`.
+fn as_nobody(args: &[&str], input: &str) -> Output {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("changed");
+    let mut command = linkhold(folder.path(), args);
+    if nix::unistd::geteuid().is_root() {
+        // The folder of the build may be closed to others.
+        let program = folder.path().join("linkhold");
+        fs::copy(assert_cmd::cargo::cargo_bin("linkhold"), &program).expect("copied");
+        command = Command::new(program);
+        command.args(args).current_dir("/").uid(65534).gid(65534);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn who_lacks_rights_learns_so_and_what_helps() {
+    for (command, config, needs) in [
+        ("agent", AGENT, "linkhold agent needs CAP_NET_ADMIN and CAP_NET_RAW: run it with sudo\n"),
+        (
+            "host",
+            HOST,
+            "linkhold host needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF and CAP_PERFMON for the congestion \
+             controls: run it with sudo\n",
+        ),
+    ] {
+        let config = format!("{config}[control]\nsocket = \"/nonexistent/agent.sock\"\n");
+        let output = as_nobody(&[command, "--config", "-"], &config);
+        tells(&output, 1, needs);
+        assert_eq!(output.stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
+    }
+    let doctor = as_nobody(&["doctor", "agent"], "");
+    tells(&doctor, 1, "the agent does not run here");
+    let report = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    for check in ["privileges", "network namespaces", "NFQUEUE", "flow offload"] {
+        let mut lines = report.lines().skip_while(|line| !line.contains(check));
+        let told: Vec<&str> = lines.by_ref().take(2).collect();
+        assert!(told.len() == 2 && told[1].ends_with("try: sudo linkhold doctor"), "{check}: {report}");
     }
 }

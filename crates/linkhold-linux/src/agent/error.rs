@@ -16,6 +16,9 @@ pub enum AgentError {
     /// The configuration file is wrong.
     #[error(transparent)]
     Config(#[from] AgentConfigError),
+    /// The caller may not do what an agent does.
+    #[error("{0}")]
+    Rights(String),
     /// The agent cannot stay on the processor that it is told.
     #[error(transparent)]
     Processor(#[from] ProcessorError),
@@ -85,7 +88,8 @@ impl AgentError {
             | Self::RecordOver { .. }
             | Self::Processor(ProcessorError::NotAllowed { .. })
             | Self::Schedule(..) => true,
-            Self::Queue(_)
+            Self::Rights(_)
+            | Self::Queue(_)
             | Self::Rules(_)
             | Self::Hidden(_)
             | Self::Record { .. }

@@ -46,7 +46,9 @@ use linkhold_core::mechanism::Mechanism;
 use linkhold_results::Program;
 use senders::{NoSenders, Senders};
 
+use self::config::Seat;
 use crate::punctual::{be_nice, finest_timers};
+use crate::rights::{CAP_NET_ADMIN, CAP_NET_RAW, Rights};
 
 /// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted, everything
 /// that the mechanisms are told and answer is logged. `program` is what the status and the recording tell of
@@ -89,6 +91,8 @@ pub fn run_with(
     if let Some(recording) = recording {
         recording.check(config, config_path)?;
     }
+    // Before anything is tried: each thing that is refused would be told by itself, and none says what helps.
+    check_rights(config)?;
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -128,6 +132,21 @@ pub fn run_with(
     // Without a service manager there is nobody to tell: not an error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     agent.run(stop.as_fd())
+}
+
+/// Refuses a caller who could neither make the queues nor the rules.
+fn check_rights(config: &AgentConfig) -> Result<(), AgentError> {
+    let (command, words) = match config.seat {
+        Seat::Router => ("linkhold agent", "CAP_NET_ADMIN and CAP_NET_RAW"),
+        Seat::Host(_) => (
+            "linkhold host",
+            "CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF and CAP_PERFMON for the congestion controls",
+        ),
+    };
+    match Rights::read().refusal(command, &[CAP_NET_ADMIN, CAP_NET_RAW], words) {
+        Some(refusal) => Err(AgentError::Rights(refusal)),
+        None => Ok(()),
+    }
 }
 
 /// Nice value that the agent asks for. Every packet waits for the agent, so the agent goes before the

@@ -25,6 +25,7 @@ use super::error::RunError;
 use super::host_load::HostLoad;
 use super::outcome::{LinuxRecord, MAX_LATENESS, Outcome};
 use super::run::{self, Options};
+use crate::rights::Rights;
 
 /// The value of `schema` in a cell's file.
 const CELL_SCHEMA: &str = "linkhold.cell/1";
@@ -144,8 +145,8 @@ pub enum FleetError {
 /// What is missing to run the testbed here (privileges, programs, devices), and what helps.
 #[must_use]
 pub fn missing_requirement() -> Option<String> {
-    if !nix::unistd::geteuid().is_root() {
-        return Some("the testbed makes network namespaces and needs root: run it with sudo".to_owned());
+    if let Some(refusal) = Rights::read().refusal_without_root("the testbed", "makes network namespaces") {
+        return Some(refusal);
     }
     if !Path::new("/dev/net/tun").exists() {
         return Some(
