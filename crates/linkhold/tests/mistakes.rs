@@ -101,3 +101,21 @@ fn who_lacks_rights_learns_so_and_what_helps() {
         assert!(told.len() == 2 && told[1].ends_with("try: sudo linkhold doctor"), "{check}: {report}");
     }
 }
+
+#[test]
+fn a_level_of_the_log_that_is_none_is_refused() {
+    let folder = folder(&[("a.toml", AGENT.as_bytes()), ("h.toml", HOST.as_bytes())]);
+    for (level, what) in [
+        ("verbose", "\"verbose\" is no level"),
+        ("info,foo", "\"foo\" is no level"),
+        ("linkhold_linux=debugg", "\"debugg\" is no level"),
+        ("linkhold_linux", "\"linkhold_linux\" is no level"),
+        ("[=debug", "\"[=debug\" cannot be read"),
+    ] {
+        for args in [["agent", "--config", "a.toml"], ["host", "--config", "h.toml"]] {
+            let output = linkhold(folder.path(), &args).env("LINKHOLD_LOG", level).output().expect("it starts");
+            let told = format!("LINKHOLD_LOG: {what}; write error, warn, info, debug or MODULE=LEVEL\n");
+            tells(&output, 2, &told);
+        }
+    }
+}

@@ -35,6 +35,8 @@ use std::path::Path;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 pub use client::{ClientError, signal, status};
 pub use config::{AgentConfig, AgentConfigError, DEFAULT_SOCKET};
@@ -166,22 +168,63 @@ fn ask_for_priority() {
 }
 
 /// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env
-/// filter). Colours are for terminals: a journal keeps plain text.
-pub fn init_logging() {
+/// filter, but a word that is no level is refused, where that filter would take it for a module and turn
+/// everything else off). Colours are for terminals: a journal keeps plain text.
+///
+/// # Errors
+/// What is wrong with `LINKHOLD_LOG`, and what would be right.
+pub fn init_logging() -> Result<(), String> {
     use io::IsTerminal;
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("LINKHOLD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let wanted = std::env::var_os("LINKHOLD_LOG").unwrap_or_default();
+    let filter = log_filter(&wanted.to_string_lossy())?;
     // A second call (tests, a library user's own subscriber) changes nothing.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .try_init();
+    Ok(())
+}
+
+fn log_filter(wanted: &str) -> Result<EnvFilter, String> {
+    if wanted.trim().is_empty() {
+        return Ok(EnvFilter::new("info"));
+    }
+    let right = "write error, warn, info, debug or MODULE=LEVEL";
+    // A span's fields may have commas and signs of their own; the filter reads those.
+    let parts = wanted.split(',').map(str::trim).filter(|part| !part.is_empty());
+    for part in parts.filter(|_| !wanted.contains('[')) {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
+        if level.is_empty() || level.parse::<LevelFilter>().is_err() {
+            return Err(format!("LINKHOLD_LOG: \"{}\" is no level; {right}", protocol::shorten(level)));
+        }
+    }
+    EnvFilter::try_new(wanted)
+        .map_err(|_| format!("LINKHOLD_LOG: \"{}\" cannot be read; {right}", protocol::shorten(wanted)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_or_a_modules_level_is_logged_and_nothing_else_taken_for_one() {
+        for (wanted, filter) in [
+            ("", "info"),
+            ("debug", "debug"),
+            ("WARN", "warn"),
+            ("off", "off"),
+            ("trace", "trace"),
+            ("linkhold_linux=debug", "linkhold_linux=debug"),
+            ("linkhold_linux=debug,warn", "linkhold_linux=debug,warn"),
+        ] {
+            assert_eq!(log_filter(wanted).unwrap().to_string(), filter, "{wanted}");
+        }
+        for wanted in ["verbose", "linkhold_linux", "warn,foo", "a=b", "linkhold_linux=", "=", "[=debug"] {
+            let told = log_filter(wanted).map(|filter| filter.to_string());
+            assert!(told.is_err(), "{wanted}: {told:?}");
+        }
+    }
 
     #[test]
     fn a_signal_that_nohup_has_ignored_is_known() {

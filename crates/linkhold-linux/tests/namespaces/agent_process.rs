@@ -34,7 +34,7 @@ pub const COMMIT: &str = "abc1234";
 
 /// Runs this process as the agent.
 pub fn be_the_agent(config: &Path) -> ExitCode {
-    agent::init_logging();
+    agent::init_logging().expect("a level");
     let recording =
         std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
     let run =

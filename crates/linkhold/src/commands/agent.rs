@@ -21,7 +21,7 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
         (Some(AgentCommand::Check { config }), _) => check(config),
         (Some(AgentCommand::Replay { recording }), _) => replay(recording),
         (None, Some(config)) => {
-            init_logging();
+            init_logging().map_err(Failure::BadInput)?;
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
             run_agent(config, recording.as_ref(), &program()).map_err(|error| super::agent_failure(&error))

@@ -19,7 +19,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
         (Some(HostCommand::Example), _) => print(EXAMPLE),
         (Some(HostCommand::Check { config }), _) => check(config),
         (None, Some(config)) => {
-            init_logging();
+            init_logging().map_err(Failure::BadInput)?;
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
             run_host(config, recording.as_ref(), &program()).map_err(|error| super::agent_failure(&error))
