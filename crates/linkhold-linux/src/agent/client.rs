@@ -81,7 +81,16 @@ pub fn status(socket: &Path) -> Result<Status, ClientError> {
 pub fn send(socket: &Path, message: &Message) -> Result<Reply, ClientError> {
     let mut stream = UnixStream::connect(socket)
         .map_err(|source| ClientError::NoAgent { path: socket.to_owned(), source })?;
-    let reply = exchange(&mut stream, message).map_err(|error| no_answer(socket, error))?;
+    let reply = exchange(&mut stream, message).map_err(|error| match error.kind() {
+        // What a socket with a time limit says at its end.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            no_answer(socket, format!("no answer within {} s", TIME_LIMIT.as_secs()))
+        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            no_answer(socket, "it closed the connection without an answer")
+        }
+        _ => no_answer(socket, error),
+    })?;
     if reply.ok {
         Ok(reply)
     } else {
@@ -100,6 +109,36 @@ fn exchange(stream: &mut UnixStream, message: &Message) -> io::Result<Reply> {
     line.push(b'\n');
     stream.write_all(&line)?;
     let mut answer = String::new();
-    BufReader::new(stream.take(MAX_REPLY)).read_line(&mut answer)?;
+    if BufReader::new(stream.take(MAX_REPLY)).read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(serde_json::from_str(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn ask(socket: &Path) -> String {
+        status(socket).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_agent_that_says_nothing_is_told_in_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("a.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let told = ask(&socket);
+        assert!(told.ends_with("a.sock does not answer: no answer within 5 s"), "{told}");
+        let closing = std::thread::spawn(move || {
+            // The first one has waited in the backlog and is gone.
+            drop(listener.accept());
+            drop(listener.accept());
+        });
+        let told = ask(&socket);
+        assert!(told.ends_with("does not answer: it closed the connection without an answer"), "{told}");
+        closing.join().unwrap();
+    }
 }

@@ -45,13 +45,46 @@ pub trait Service {
     fn metrics_text(&mut self) -> String;
 }
 
+/// A client of the control socket.
+#[derive(Debug)]
+struct Client {
+    connection: Connection<UnixStream>,
+    /// When its last line was answered, or when it came.
+    heard: Instant,
+}
+
+impl Client {
+    /// Reads and answers what it has said.
+    fn take_turn(&mut self, service: &mut impl Service) -> Turn {
+        let mut said_something = false;
+        let turn = self.connection.take_turn(|line, out| {
+            said_something = true;
+            if !line.is_empty() {
+                service.answer_line(line, out);
+            }
+            true
+        });
+        if said_something {
+            self.heard = Instant::now();
+        }
+        turn
+    }
+
+    /// True if none of its lines waits for an answer, and no answer for it to read.
+    fn is_idle(&self) -> bool {
+        !self.connection.has_line() && !self.connection.wants_to_write()
+    }
+}
+
 /// Listeners and clients.
 #[derive(Debug)]
 pub struct Control {
     socket_path: PathBuf,
     listener: UnixListener,
-    clients: Vec<Connection<UnixStream>>,
+    clients: Vec<Client>,
     max_clients: usize,
+    /// Clients that had to leave for others.
+    displaced: u64,
     metrics: Option<TcpListener>,
     metrics_trouble: Option<String>,
     scrapers: Vec<(Connection<TcpStream>, Instant)>,
@@ -71,6 +104,7 @@ impl Control {
             listener,
             clients: Vec::new(),
             max_clients: control.max_clients,
+            displaced: 0,
             metrics: None,
             metrics_trouble: None,
             scrapers: Vec::new(),
@@ -102,13 +136,15 @@ impl Control {
     /// What to poll: descriptor, and what for.
     pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let reads = PollFlags::POLLIN;
-        let listener = (self.clients.len() < self.max_clients).then(|| (self.listener.as_fd(), reads));
+        let has_room = self.clients.len() < self.max_clients || self.clients.iter().any(Client::is_idle);
+        let listener = has_room.then(|| (self.listener.as_fd(), reads));
         let metrics = self
             .metrics
             .as_ref()
             .filter(|_| self.scrapers.len() < MAX_SCRAPERS)
             .map(|listener| (listener.as_fd(), reads));
-        let clients = self.clients.iter().map(|client| (client.stream().as_fd(), client.waits_for()));
+        let connections = self.clients.iter().map(|client| &client.connection);
+        let clients = connections.map(|client| (client.stream().as_fd(), client.waits_for()));
         let scrapers = self.scrapers.iter().map(|(one, _)| (one.stream().as_fd(), one.waits_for()));
         listener.into_iter().chain(metrics).chain(clients).chain(scrapers)
     }
@@ -116,24 +152,19 @@ impl Control {
     /// When this wants a turn although no descriptor is ready.
     pub fn next_timeout(&self) -> Option<Instant> {
         let scrapers = || self.scrapers.iter().map(|(scraper, _)| scraper);
-        if self.clients.iter().any(Connection::has_line) || scrapers().any(Connection::has_line) {
+        let mut clients = self.clients.iter().map(|client| &client.connection);
+        if clients.any(Connection::has_line) || scrapers().any(Connection::has_line) {
             return Some(Instant::now());
         }
         self.scrapers.iter().map(|(_, since)| *since + SCRAPE_TIME_LIMIT).min()
     }
 
-    /// Takes new clients in and serves those that said something.
+    /// Serves clients that said something, and takes new ones in.
     pub fn take_turn(&mut self, service: &mut impl Service) {
-        self.accept();
-        self.clients.retain_mut(|client| {
-            let turn = client.take_turn(|line, out| {
-                if !line.is_empty() {
-                    service.answer_line(line, out);
-                }
-                true
-            });
-            turn == Turn::Stays
-        });
+        // Before new ones are taken in: who has said something by now is not the one to leave for them.
+        self.clients.retain_mut(|client| client.take_turn(service) == Turn::Stays);
+        self.accept_clients(service);
+        self.accept_scrapers();
         let now = Instant::now();
         self.scrapers.retain_mut(|(scraper, since)| {
             let mut is_request = false;
@@ -150,16 +181,51 @@ impl Control {
         });
     }
 
-    fn accept(&mut self) {
+    /// Takes clients from the backlog, each with a turn of its own at once. If there is no place, the one
+    /// that has been silent longest leaves: programs that only stay connected lock nobody out.
+    fn accept_clients(&mut self, service: &mut impl Service) {
         for _ in 0..ACCEPTS_PER_TURN {
-            if self.clients.len() >= self.max_clients {
+            let place = if self.clients.len() < self.max_clients { None } else { self.longest_silent() };
+            if place.is_none() && self.clients.len() >= self.max_clients {
                 break;
             }
             let Ok((stream, _)) = self.listener.accept() else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                self.clients.push(Connection::new(stream, MAX_LINE));
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            if let Some(place) = place {
+                self.clients.remove(place);
+                self.note_displaced();
+            }
+            let connection = Connection::new(stream, MAX_LINE);
+            let mut client = Client { connection, heard: Instant::now() };
+            if client.take_turn(service) == Turn::Stays {
+                self.clients.push(client);
             }
         }
+    }
+
+    /// The client without an open question that has said nothing for the longest time.
+    fn longest_silent(&self) -> Option<usize> {
+        let idle = self.clients.iter().enumerate().filter(|(_, client)| client.is_idle());
+        idle.min_by_key(|(_, client)| client.heard).map(|(place, _)| place)
+    }
+
+    /// Tells of the first one: a program that connects again and again must not fill the log.
+    fn note_displaced(&mut self) {
+        self.displaced += 1;
+        let (displaced, places) = (self.displaced, self.max_clients);
+        if displaced == 1 {
+            tracing::warn!(
+                "all {places} places on the control socket are taken: the client that was silent longest is cut off, \
+                 now and whenever another comes; if they are all needed, raise `control.max_clients`"
+            );
+        } else {
+            tracing::debug!(displaced, "a silent client left the control socket for another");
+        }
+    }
+
+    fn accept_scrapers(&mut self) {
         let Some(metrics) = &self.metrics else { return };
         while self.scrapers.len() < MAX_SCRAPERS {
             let Ok((stream, _)) = metrics.accept() else { break };
@@ -293,19 +359,73 @@ mod tests {
     }
 
     #[test]
-    fn a_client_too_many_waits_until_one_leaves() {
+    fn who_says_nothing_leaves_for_who_says_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let section = section(&folder, 0o600, 16);
+        let mut control = open(&section).unwrap();
+        let mut idle: Vec<UnixStream> =
+            (0..16).map(|_| UnixStream::connect(&section.socket).unwrap()).collect();
+        for _ in 0..3 {
+            control.take_turn(&mut Echo);
+        }
+        assert_eq!((control.clients.len(), control.displaced), (16, 0));
+        assert_eq!(control.descriptors().count(), 17, "the listener is looked at, too");
+        // The first one speaks, so the second is the one that has been silent longest.
+        idle[0].write_all(b"here\n").unwrap();
+        assert_eq!(heard(&mut idle[0], &mut control), "here\n");
+        let mut other = asking(&section, "thaw\n");
+        assert_eq!(heard(&mut other, &mut control), "thaw\n");
+        assert_eq!((control.clients.len(), control.displaced), (16, 1));
+        let gone = |client: &mut UnixStream| {
+            client.set_nonblocking(true).unwrap();
+            matches!(client.read(&mut [0; 1]), Ok(0))
+        };
+        let left: Vec<usize> = (0..16).filter(|&number| gone(&mut idle[number])).collect();
+        assert_eq!(left, [1]);
+    }
+
+    #[test]
+    fn who_has_said_something_in_the_same_turn_stays() {
         let folder = tempfile::tempdir().unwrap();
         let section = section(&folder, 0o600, 2);
         let mut control = open(&section).unwrap();
-        let mut first = asking(&section, "first\n");
-        let mut second = asking(&section, "second\n");
+        let mut first = UnixStream::connect(&section.socket).unwrap();
+        let _second = UnixStream::connect(&section.socket).unwrap();
+        control.take_turn(&mut Echo);
+        first.write_all(b"first\n").unwrap();
         let mut third = asking(&section, "third\n");
         assert_eq!(heard(&mut first, &mut control), "first\n");
-        assert_eq!(heard(&mut second, &mut control), "second\n");
+        assert_eq!(heard(&mut third, &mut control), "third\n");
+        assert_eq!(control.displaced, 1);
+    }
+
+    #[test]
+    fn a_client_waits_while_all_others_have_questions_open() {
+        /// Answers with more than a socket takes.
+        struct Verbose;
+        impl Service for Verbose {
+            fn answer_line(&mut self, _: &[u8], out: &mut Vec<u8>) {
+                out.resize(out.len() + 60_000, b'.');
+            }
+            fn metrics_text(&mut self) -> String {
+                String::new()
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let section = section(&folder, 0o600, 2);
+        let mut control = open(&section).unwrap();
+        let mut asked: Vec<UnixStream> = (0..2).map(|_| asking(&section, "ask\n")).collect();
+        control.take_turn(&mut Verbose);
+        while control.clients.iter().any(Client::is_idle) {
+            asked.iter_mut().for_each(|client| client.write_all(b"ask\n").unwrap());
+            control.take_turn(&mut Verbose);
+        }
+        assert_eq!(control.clients.len(), 2);
+        let mut third = asking(&section, "third\n");
         assert_eq!(heard(&mut third, &mut control), "");
         // A further client is not looked at while there is no room.
-        assert_eq!(control.descriptors().count(), 2);
-        drop(first);
+        assert_eq!((control.descriptors().count(), control.displaced), (2, 0));
+        drop(asked.pop());
         assert_eq!(heard(&mut third, &mut control), "third\n");
     }
 
