@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use linkhold_core::quantity::{BYTES, bit_rate, bytes, duration};
+use linkhold_core::quantity::{BYTES, bit_rate, bytes, decibels, duration};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
-use linkhold_linux::agent::protocol::Cause;
+use linkhold_linux::agent::protocol::{Cause, MAX_DECIBELS};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -433,7 +433,7 @@ pub enum HostCommand {
         linkhold signal freeze --cause channel-switch    silence of unknown length ...\n  \
         linkhold signal thaw --cause channel-switch      ... until this\n  \
         linkhold signal freeze --station 10.0.0.5        only this station is silent\n  \
-        linkhold signal freeze --radio wlan1 --for 60s   one of several radios; without a name, every one\n  \
+        linkhold signal freeze --radio wlan1 --for 5s    one of several radios; without a name, every one\n  \
         linkhold signal switch 54Mbit/s --efficiency 0.6 the radio's new rate\n  \
         linkhold signal --in 80ms freeze --for 120ms     announced ahead of time\n\n\
         Exit codes:\n  \
@@ -455,7 +455,7 @@ pub struct SignalArgs {
     /// station, or every radio if no station is named.
     #[arg(long, global = true, value_name = "INTERFACE")]
     pub radio: Option<String>,
-    /// The event takes effect so long from now, as in 80ms [default: now].
+    /// The event takes effect so long from now, as in 80ms [default: now]. Not with --ago.
     #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
     /// The event was noticed so long ago, as in 5ms [default: now].
@@ -468,8 +468,8 @@ pub struct SignalArgs {
 pub enum SignalEvent {
     /// The radio falls silent.
     Freeze {
-        /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the
-        /// configuration's `silence.max`.
+        /// How long, at most the configuration's `silence.max`: the agent ends the silence by itself. Without
+        /// it, a `thaw` ends it, or `silence.max`.
         #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.
@@ -498,8 +498,8 @@ pub enum SignalEvent {
     Snr {
         /// The station's address.
         station: IpAddr,
-        /// The ratio in dB, as in 17.5.
-        #[arg(allow_negative_numbers = true)]
+        /// The ratio, as in 17.5dB or -3dB; a number alone is dB, too.
+        #[arg(allow_hyphen_values = true, value_parser = parse_decibels)]
         db: f32,
     },
     /// Quiet periods are announced; a period of 0s withdraws them.
@@ -507,9 +507,9 @@ pub enum SignalEvent {
         /// From one quiet period's start to the next.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         period: Duration,
-        /// How long each lasts.
+        /// How long each lasts, less than the period; not needed to withdraw them.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-        duration: Duration,
+        duration: Option<Duration>,
         /// Start of the next one, from now.
         #[arg(long, value_name = "TIME", default_value = "0s", allow_hyphen_values = true, value_parser = duration)]
         next_in: Duration,
@@ -600,6 +600,15 @@ fn figures() -> Vec<&'static str> {
 
 fn parse_cause(text: String) -> Result<Cause, String> {
     Cause::try_from(text)
+}
+
+/// A ratio with its unit, or as the socket has it, without.
+fn parse_decibels(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(db) if (-MAX_DECIBELS..=MAX_DECIBELS).contains(&db) => Ok(db),
+        Ok(_) => Err(format!("\"{text}\" is no ratio of a radio; write one from -{MAX_DECIBELS}dB to {MAX_DECIBELS}dB")),
+        Err(_) => decibels(text).map(|db| db as f32).map_err(|error| error.to_string()),
+    }
 }
 
 fn parse_share(text: &str) -> Result<Fraction, String> {

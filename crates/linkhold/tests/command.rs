@@ -641,7 +641,21 @@ fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
         (&["room", "-5", "1kB"], "invalid value '-5' for '<PACKETS>'"),
         (&["thaw", "--station", "kitchen"], "invalid IP address"),
         (&["switch", "54Mbit/s", "--efficiency", "1.5"], "above 0 and at most 1"),
-        (&["snr", "10.0.0.5", "loud"], "invalid float"),
+        (
+            &["snr", "10.0.0.5", "loud"],
+            "\"loud\" is not a number of decibels; write a number of decibels such as",
+        ),
+        (&["snr", "10.0.0.5", "500"], "\"500\" is no ratio of a radio; write one from -200dB to 200dB"),
+        (&["snr", "10.0.0.5", "500dB"], "\"500dB\" is too large; at most 200dB"),
+        (&["snr", "10.0.0.5", "nan"], "\"nan\" is no ratio of a radio"),
+        (&["freeze", "--for", "0s"], "--for 0s is no silence"),
+        (&["--in", "5ms", "freeze", "--ago", "5ms"], "--in and --ago together"),
+        (&["sensing", "--period", "1s"], "--duration is missing: write how long each quiet period lasts"),
+        (
+            &["sensing", "--period", "1s", "--duration", "2s"],
+            "a quiet period of 2s every 1s leaves no time to transmit; make --duration shorter than --period",
+        ),
+        (&["sensing", "--period", "1s", "--duration", "1s"], "leaves no time to transmit"),
     ] {
         refused(SCENARIO, &[], &[&["signal", "--socket", "none.sock"], args].concat(), message);
     }

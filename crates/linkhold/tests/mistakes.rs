@@ -2,8 +2,9 @@
 //! message names what would be right.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -118,4 +119,44 @@ fn a_level_of_the_log_that_is_none_is_refused() {
             tells(&output, 2, &told);
         }
     }
+}
+
+/// What `linkhold signal` says on the socket, and what became of it when the agent answers so.
+fn signal(args: &[&str], answer: &str) -> (serde_json::Value, Output) {
+    let folder = folder(&[]);
+    let listener = UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
+    let answer = format!("{answer}\n");
+    let agent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut line = String::new();
+        BufReader::new(stream.try_clone().expect("cloned")).read_line(&mut line).expect("a line");
+        // Who never asked has gone by now.
+        let _ = stream.write_all(answer.as_bytes());
+        serde_json::from_str(&line).unwrap_or_default()
+    });
+    let args = [&["signal", "--socket", "a.sock"], args].concat();
+    let output = linkhold(folder.path(), &args).output().expect("it starts");
+    // Ends the waiting for a command that was refused before it asked.
+    drop(UnixStream::connect(folder.path().join("a.sock")));
+    (agent.join().expect("no panic"), output)
+}
+
+#[test]
+fn a_signals_numbers_are_read_as_its_help_says() {
+    for (text, db) in [("17.5", 17.5), ("10dB", 10.0), ("-5dB", -5.0), ("-3", -3.0)] {
+        let (said, output) = signal(&["snr", "10.91.2.2", text], "{\"ok\":true}");
+        assert_eq!(output.status.code(), Some(0), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said["event"]["snr"]["db"].as_f64(), Some(db), "{text}");
+    }
+    let (said, output) = signal(&["sensing", "--period", "0s"], "{\"ok\":true}");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said["event"]["sensing"]["period_s"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn a_silence_longer_than_the_agent_allows_is_refused_in_the_commands_words() {
+    let answer = "{\"ok\":false,\"error\":\"wlan1: `for_s` is longer than `silence.max` of the configuration, 10s\"}";
+    let (_, output) = signal(&["freeze", "--radio", "wlan1", "--for", "60s"], answer);
+    let told = "--for 60s is longer than silence.max (10s) of the agent's configuration; raise it there\n";
+    tells(&output, 2, told);
 }

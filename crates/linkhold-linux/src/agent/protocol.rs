@@ -19,6 +19,12 @@ pub const MAX_LINE: usize = 4096;
 pub const MAX_SOURCE: usize = 32;
 /// No time in a message may be longer than a day, seconds.
 const MAX_SECONDS: f64 = 86_400.0;
+/// No radio is heard further above or below its noise than this, dB; what users write has the same limit
+/// ([`decibels`](linkhold_core::quantity::decibels)).
+pub const MAX_DECIBELS: f32 = 200.0;
+/// How the agent's answer to a `freeze` begins that is longer than its configuration allows; the longest
+/// silence follows. With several radios the name of one stands before it.
+pub const FREEZE_TOO_LONG: &str = "`for_s` is longer than `silence.max` of the configuration, ";
 
 /// One line to the agent: an event of the radio, or a question.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +76,8 @@ pub enum Event {
         /// end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_s: Option<f64>,
-        /// How long it lasts, seconds: the agent ends it by itself. A `thaw` may come earlier.
+        /// How long it lasts, seconds, above 0 and at most the configuration's `silence.max`: the agent ends
+        /// it by itself. A `thaw` may come earlier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         for_s: Option<f64>,
     },
@@ -96,7 +103,7 @@ pub enum Event {
     Snr {
         /// The station heard.
         station: IpAddr,
-        /// The ratio, dB.
+        /// The ratio, dB, from -200 to 200.
         db: f32,
     },
     /// Quiet periods are announced; period 0 withdraws them.
@@ -106,7 +113,7 @@ pub enum Event {
         scope: Target,
         /// From one quiet period's start to the next, seconds.
         period_s: f64,
-        /// Length of a quiet period, seconds.
+        /// Length of a quiet period, seconds; less than the period.
         duration_s: f64,
         /// Start of the next one, seconds from now.
         #[serde(default)]
@@ -371,14 +378,25 @@ pub fn parse_line(line: &[u8]) -> Result<Message, String> {
 fn check_times(message: &Message) -> Result<(), String> {
     let mut non_negative: Vec<(&str, Option<f64>)> = vec![("detected_ago_s", message.detected_ago_s)];
     match &message.event {
+        Some(Event::Freeze { for_s: Some(0.0), .. }) => {
+            return Err("`for_s` is 0, which is no silence; leave it out where a `thaw` ends it".to_owned());
+        }
         Some(Event::Freeze { expected_s, for_s, .. }) => {
             non_negative.extend([("expected_s", *expected_s), ("for_s", *for_s)]);
         }
-        Some(Event::Sensing { period_s, duration_s, next_in_s, .. }) => non_negative.extend([
-            ("period_s", Some(*period_s)),
-            ("duration_s", Some(*duration_s)),
-            ("next_in_s", Some(*next_in_s)),
-        ]),
+        Some(Event::Sensing { period_s, duration_s, next_in_s, .. }) => {
+            if *period_s > 0.0 && *duration_s >= *period_s {
+                return Err(format!(
+                    "a quiet period of {duration_s} s every {period_s} s leaves no time to transmit; make \
+                     `duration_s` shorter than `period_s`"
+                ));
+            }
+            non_negative.extend([
+                ("period_s", Some(*period_s)),
+                ("duration_s", Some(*duration_s)),
+                ("next_in_s", Some(*next_in_s)),
+            ]);
+        }
         Some(Event::Grant { in_s, .. }) => non_negative.push(("in_s", Some(*in_s))),
         Some(Event::Switch { capacity_bps, efficiency }) => {
             if *capacity_bps == 0 || !(*efficiency > 0.0 && *efficiency <= 1.0) {
@@ -386,8 +404,8 @@ fn check_times(message: &Message) -> Result<(), String> {
             }
         }
         Some(Event::Snr { db, .. }) => {
-            if !db.is_finite() {
-                return Err("`db` must be a finite number".to_owned());
+            if !(-MAX_DECIBELS..=MAX_DECIBELS).contains(db) {
+                return Err(format!("`db` must be between -{MAX_DECIBELS} and {MAX_DECIBELS}"));
             }
         }
         Some(Event::Thaw { .. } | Event::Room { .. }) | None => {}
@@ -433,6 +451,8 @@ mod tests {
         };
         assert_eq!(message.event, Some(expected));
         assert!(parse_line(br#"{"query":"status"}"#).is_ok());
+        assert!(parse_line(br#"{"event":{"sensing":{"period_s":0,"duration_s":0}}}"#).is_ok());
+        assert!(parse_line(br#"{"event":{"snr":{"station":"10.0.0.5","db":-5.5}}}"#).is_ok());
         assert!(
             parse_line(br#"{"event":{"room":{"packets":5,"bytes":7500}},"effective_in_s":-0.5}"#).is_ok()
         );
@@ -444,6 +464,13 @@ mod tests {
             (&b"{}"[..], "neither `event` nor `query`"),
             (br#"{"event":{"thaw":{}},"query":"status"}"#, "in one line"),
             (br#"{"event":{"freeze":{"for_s":-1}}}"#, "`for_s` must be between"),
+            (br#"{"event":{"freeze":{"for_s":0}}}"#, "`for_s` is 0, which is no silence"),
+            (
+                br#"{"event":{"sensing":{"period_s":1,"duration_s":2}}}"#,
+                "a quiet period of 2 s every 1 s leaves no time to transmit; make `duration_s` shorter",
+            ),
+            (br#"{"event":{"sensing":{"period_s":1,"duration_s":1}}}"#, "leaves no time to transmit"),
+            (br#"{"event":{"snr":{"station":"10.0.0.5","db":500}}}"#, "`db` must be between -200 and 200"),
             (br#"{"event":{"freeze":{"until":3}}}"#, "unknown field `until`"),
             (br#"{"event":{"freeze":{"cause":"boredom"}}}"#, "no cause; write one of sensing"),
             (br#"{"event":{"thaw":{"scope":"everybody"}}}"#, "neither \"network\" nor an IP address"),
@@ -456,6 +483,12 @@ mod tests {
             let error = parse_line(line).unwrap_err();
             assert!(error.contains(expected), "{}: {error}", String::from_utf8_lossy(line));
         }
+    }
+
+    /// `linkhold signal` knows the refusal by these words.
+    #[test]
+    fn a_freeze_that_is_too_long_is_refused_with_the_words_that_the_command_knows() {
+        assert!(include_str!("event_loop.rs").contains(FREEZE_TOO_LONG));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `linkhold signal`: tells the agent one event of the radio, from a shell.
 
 use linkhold_core::time::Duration;
-use linkhold_linux::agent::protocol::{Cause, Event, Message, Target};
+use linkhold_linux::agent::protocol::{Cause, Event, FREEZE_TOO_LONG, Message, Target};
 use linkhold_linux::agent::{ClientError, client};
 
 use crate::Failure;
@@ -10,6 +10,7 @@ use crate::output::print;
 
 /// Runs `linkhold signal`.
 pub fn run(args: &SignalArgs) -> Result<(), Failure> {
+    check(args).map_err(Failure::BadInput)?;
     let message = Message {
         source: Some(args.source.clone()),
         radio: args.radio.clone(),
@@ -18,7 +19,7 @@ pub fn run(args: &SignalArgs) -> Result<(), Failure> {
         event: Some(event(&args.event)),
         query: None,
     };
-    let reply = client::send(&args.socket, &message).map_err(failure)?;
+    let reply = client::send(&args.socket, &message).map_err(|error| refusal(args, error))?;
     if let Some(note) = &reply.note {
         eprintln!("note: {note}");
     }
@@ -26,6 +27,50 @@ pub fn run(args: &SignalArgs) -> Result<(), Failure> {
         [] | [_] => Ok(()),
         several => print(&format!("told to {}\n", several.join(" and "))),
     }
+}
+
+/// Refuses arguments that contradict each other.
+fn check(args: &SignalArgs) -> Result<(), String> {
+    if args.effective_in.is_some() && args.ago.is_some() {
+        return Err("--in and --ago together: an event is yet to come or has been noticed; give one of them"
+            .to_owned());
+    }
+    match &args.event {
+        SignalEvent::Freeze { lasting: Some(Duration::ZERO), .. } => {
+            Err("--for 0s is no silence; write how long it lasts, or leave it out and `thaw` later"
+                .to_owned())
+        }
+        SignalEvent::Sensing { period: Duration::ZERO, .. } => Ok(()),
+        SignalEvent::Sensing { duration: None, .. } => {
+            Err("--duration is missing: write how long each quiet period lasts, as in --duration 25ms"
+                .to_owned())
+        }
+        SignalEvent::Sensing { period, duration: Some(duration), .. } if duration >= period => Err(format!(
+            "a quiet period of {duration} every {period} leaves no time to transmit; make --duration shorter \
+             than --period"
+        )),
+        SignalEvent::Freeze { .. }
+        | SignalEvent::Thaw { .. }
+        | SignalEvent::Switch { .. }
+        | SignalEvent::Snr { .. }
+        | SignalEvent::Sensing { .. }
+        | SignalEvent::Grant { .. }
+        | SignalEvent::Room { .. } => Ok(()),
+    }
+}
+
+/// The failure that `error` means to these arguments: what the agent says of its socket's keys is said of the
+/// command's options.
+fn refusal(args: &SignalArgs, error: ClientError) -> Failure {
+    if let (ClientError::Refused(told), SignalEvent::Freeze { lasting: Some(lasting), .. }) =
+        (&error, &args.event)
+        && let Some((_, max)) = told.split_once(FREEZE_TOO_LONG)
+    {
+        return Failure::BadInput(format!(
+            "--for {lasting} is longer than silence.max ({max}) of the agent's configuration; raise it there"
+        ));
+    }
+    failure(error)
 }
 
 /// The failure that `error` means: a message that the agent refuses is bad input, an agent that does not
@@ -56,7 +101,7 @@ fn event(event: &SignalEvent) -> Event {
         SignalEvent::Sensing { period, duration, next_in, station } => Event::Sensing {
             scope: scope(*station),
             period_s: period.as_secs_f64(),
-            duration_s: duration.as_secs_f64(),
+            duration_s: duration.unwrap_or(Duration::ZERO).as_secs_f64(),
             next_in_s: next_in.as_secs_f64(),
         },
         SignalEvent::Grant { station, bytes, turn_in } => {
