@@ -645,7 +645,8 @@ pub struct StatusArgs {
         this machine changes. Without root much cannot be tried, and is reported so.",
     after_long_help = "Examples:\n  \
         linkhold doctor agent                                         does the agent run here?\n  \
-        linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n\n\
+        linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n  \
+        linkhold doctor host --config /etc/linkhold/host.toml         the same on a host\n\n\
         Exit codes:\n  \
         0  what was asked about runs here (without an argument: agent, testbed and host)\n  \
         1  something that it needs is missing or could not be tried\n  \
@@ -655,7 +656,8 @@ pub struct DoctorArgs {
     /// What to ask about; without it, all.
     #[arg(value_enum)]
     pub about: Option<DoctorSubject>,
-    /// Look at the interfaces of this agent's configuration, too: are they there, bridged, offloaded?
+    /// Look at the interfaces of this agent's configuration (with `host`, a host's), too: are they there,
+    /// bridged, offloaded?
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Print one JSON object (linkhold.doctor/1).

@@ -160,3 +160,37 @@ fn a_silence_longer_than_the_agent_allows_is_refused_in_the_commands_words() {
     let told = "--for 60s is longer than silence.max (10s) of the agent's configuration; raise it there\n";
     tells(&output, 2, told);
 }
+
+#[test]
+fn a_file_of_another_kind_is_called_by_its_name() {
+    let host = format!("{HOST}freeze = \"window\"\n");
+    let scenario = "schema = \"linkhold.scenario/1\"\nname = \"x\"\nduration = \"2s\"\n";
+    let folder = folder(&[("my.toml", scenario.as_bytes()), ("host.toml", host.as_bytes())]);
+    let told = "my.toml: this is a scenario (schema = \"linkhold.scenario/1\"); `linkhold scenario check` reads it\n";
+    for args in [
+        &["agent", "check", "my.toml"][..],
+        &["agent", "--config", "my.toml"],
+        &["host", "check", "my.toml"],
+        &["doctor", "--config", "my.toml"],
+    ] {
+        let output = linkhold(folder.path(), args).output().expect("it starts");
+        tells(&output, 2, told);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), told);
+    }
+    // A host's file has no `wired`, and an agent's no `freeze`.
+    let output = linkhold(folder.path(), &["doctor", "host", "--config", "host.toml"]).output().expect("it starts");
+    assert_ne!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("there is no interface wlan0"), "{report}");
+    let output = linkhold(folder.path(), &["doctor", "agent", "--config", "host.toml"]).output().expect("it starts");
+    tells(&output, 2, "the key `wired` is missing");
+}
+
+#[test]
+fn a_routers_mechanism_on_a_host_is_told_where_it_can_stand() {
+    let folder = folder(&[("host.toml", b"radio = [\"wlan0\"]\nmechanism = \"dsasync\"\n")]);
+    let output = linkhold(folder.path(), &["host", "check", "host.toml"]).output().expect("it starts");
+    let told = "host.toml:2:13: mechanism: dsasync would run at \"base-station\"; `linkhold host` runs on a host; \
+                write at = \"stations\", as in mechanism = { name = \"dsasync\", at = \"stations\" }\n";
+    tells(&output, 2, told);
+}

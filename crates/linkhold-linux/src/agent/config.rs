@@ -40,6 +40,14 @@ pub enum AgentConfigError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// The file is of another kind, which would make every line of it wrong.
+    #[error("{path}: this is a scenario (schema = \"{schema}\"); `linkhold scenario check` reads it")]
+    Scenario {
+        /// The file.
+        path: PathBuf,
+        /// What it says that it is.
+        schema: String,
+    },
     /// The file is wrong: each problem with its line and key.
     #[error(transparent)]
     Wrong(#[from] FileError),
@@ -69,6 +77,7 @@ impl AgentConfig {
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn parse_host(path: &Path, text: &str) -> Result<Self, AgentConfigError> {
+        refuse_scenario(path, text)?;
         Ok(read_file(text, &path.display().to_string(), host_file::resolve)?)
     }
 
@@ -77,7 +86,21 @@ impl AgentConfig {
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn parse(path: &Path, text: &str) -> Result<Self, AgentConfigError> {
+        refuse_scenario(path, text)?;
         Ok(read_file(text, &path.display().to_string(), file::resolve)?)
+    }
+}
+
+/// Refuses a file that says that it is a scenario.
+fn refuse_scenario(path: &Path, text: &str) -> Result<(), AgentConfigError> {
+    let schema = toml::from_str::<toml::Table>(text)
+        .ok()
+        .and_then(|table| table.get("schema")?.as_str().map(str::to_owned));
+    match schema {
+        Some(schema) if schema == linkhold_scenario::FORMAT => {
+            Err(AgentConfigError::Scenario { path: path.to_owned(), schema })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

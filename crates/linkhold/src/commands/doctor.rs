@@ -10,7 +10,13 @@ use crate::output::print;
 /// Runs `linkhold doctor`; fails if what was asked about cannot run here.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let config = match &args.config {
-        Some(path) => Some(AgentConfig::load(path).map_err(|error| Failure::BadInput(error.to_string()))?),
+        Some(path) => {
+            let read = match args.about {
+                Some(DoctorSubject::Host) => AgentConfig::load_host(path),
+                Some(DoctorSubject::Agent | DoctorSubject::Testbed) | None => AgentConfig::load(path),
+            };
+            Some(read.map_err(|error| Failure::BadInput(error.to_string()))?)
+        }
         None => None,
     };
     let report = doctor(config.as_ref());

@@ -123,16 +123,27 @@ impl FromNode for Dbm {
 /// [`ValueError`] with the reason and what a host can run.
 pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), ValueError> {
     let name = settings.name();
+    let elsewhere = |place: &&Place| **place != Place::BaseStation;
+    let entry = settings.entry();
     let what = if place == Place::BaseStation {
-        format!("{name} would run at \"base-station\"; `linkhold host` runs on a host")
+        let what = format!("{name} would run at \"base-station\"; `linkhold host` runs on a host");
+        if let Some(fits) = entry.places.iter().find(elsewhere)
+            && !entry.only_watches
+            && !settings.needs().reports
+        {
+            let at = fits.name();
+            let right =
+                format!("write at = \"{at}\", as in mechanism = {{ name = \"{name}\", at = \"{at}\" }}");
+            return Err(ValueError::new(what, right));
+        }
+        what
     } else if settings.needs().reports {
         format!("{name} waits for reports of the base station, which nothing brings to a host")
-    } else if settings.entry().only_watches {
+    } else if entry.only_watches {
         format!("{name} asks the radio for uplink turns, which no driver of Linux takes")
     } else {
         return Ok(());
     };
-    let elsewhere = |place: &&Place| **place != Place::BaseStation;
     let fitting = registry::entries().iter().filter(|entry| {
         let runs = !entry.only_watches && !entry.recommended().needs().reports;
         runs && entry.places.iter().any(|place| elsewhere(&place))
@@ -298,7 +309,7 @@ mod tests {
             (
                 "radio = [\"w\"]\nmechanism = \"dsasync\"\n",
                 "host.toml:2:13: mechanism: dsasync would run at \"base-station\"; `linkhold host` runs on a host; \
-                 a host can run dsasync, cr-aware, snr-gate",
+                 write at = \"stations\", as in mechanism = {",
             ),
             (
                 "radio = [\"w\"]\n[snr]\nnoise_dbm = 7\n",
