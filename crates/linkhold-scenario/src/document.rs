@@ -159,9 +159,22 @@ pub(crate) fn parse(sources: &Sources) -> Result<Table, Vec<Problem>> {
         let mut problems: Vec<Problem> = errors
             .iter()
             .map(|error| {
-                let origin = Origin::File(error.span().map_or(0, |span| span.start));
+                let offset = error.span().map_or(0, |span| span.start);
                 let message = error.message().trim().replace('\n', ", ");
-                sources.problem(origin, "", format!("this is not TOML: {message}"), "see https://toml.io")
+                let repeated =
+                    message.contains("duplicate key").then(|| repeated_header(&sources.text, offset));
+                match repeated.flatten() {
+                    Some((at, name)) => {
+                        let what = format!("the table [{name}] stands in the file already");
+                        let right =
+                            format!("write [[{name}]] over each, if they are a list; else make them one");
+                        sources.problem(Origin::File(at), name, what, right)
+                    }
+                    None => {
+                        let what = format!("this is not TOML: {message}");
+                        sources.problem(Origin::File(offset), "", what, "see https://toml.io")
+                    }
+                }
             })
             .collect();
         // Further errors on a line mostly follow from the first.
@@ -175,6 +188,34 @@ pub(crate) fn parse(sources: &Sources) -> Result<Table, Vec<Problem>> {
     }
     let at = |span: Range<usize>| Origin::File(span.start);
     Ok(table_from(table.get_ref(), &at))
+}
+
+/// The header `[name]` above `offset`, or there, if the same table stands further up: what is below it are
+/// then the same keys again. Answers where it stands, and the name.
+fn repeated_header(text: &str, offset: usize) -> Option<(usize, &str)> {
+    let (mut headers, mut start) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let code = line.trim_start();
+        if let Some(header) = code.strip_prefix('[') {
+            // Of `[[list]]` a bracket stays before the name.
+            let name = header.split_once(']').map_or("", |(name, _)| name.trim());
+            headers.push((start + line.len() - code.len(), name));
+        }
+        start += line.len();
+        if start > offset {
+            break;
+        }
+    }
+    let (last, above) = headers.split_last()?;
+    // In each element of a list a table of that name may stand once.
+    let begins_an_element = |name: &str| {
+        let list = name.strip_prefix('[').and_then(|list| last.1.strip_prefix(list.trim()));
+        list.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let of_this_element = above.iter().rev().take_while(|(_, name)| !begins_an_element(name));
+    let is_table = !last.1.is_empty() && !last.1.starts_with('[');
+    let repeats = is_table && of_this_element.into_iter().any(|(_, name)| *name == last.1);
+    repeats.then_some(*last)
 }
 
 fn table_from(table: &DeTable<'_>, at: &dyn Fn(Range<usize>) -> Origin) -> Table {
@@ -440,6 +481,30 @@ mod tests {
             let place = Place::Line { file: "f".to_owned(), line, column };
             assert_eq!(sources.place(Origin::File(offset)), place, "{offset}");
         }
+    }
+
+    #[test]
+    fn a_list_written_as_tables_is_told_once_for_each_with_what_to_write() {
+        let text = "a = 1\n[cases]\nname = \"x\"\nm = 1\n [ cases ] # two\nname = \"y\"\nm = 2\n[cases]\nname = \"z\"\n\
+                    [other]\nb = 1\nb = 2\n";
+        let told: Vec<String> = parse(&Sources::new("f", text, &[]))
+            .expect_err("not TOML")
+            .iter()
+            .map(Problem::to_string)
+            .collect();
+        let again = |place: &str| {
+            format!(
+                "{place}: cases: the table [cases] stands in the file already; write [[cases]] over each, if they are a \
+                 list; else make them one"
+            )
+        };
+        assert_eq!(told.len(), 3, "{told:#?}");
+        assert_eq!((&told[0], &told[1]), (&again("f:5:2"), &again("f:8:1")), "{told:#?}");
+        assert!(told[2].starts_with("f:12:1: this is not TOML: duplicate key"), "{told:#?}");
+        // A table in each element of a list is none of them.
+        let text = "[[cases]]\n[cases.set]\na = 1\n[[cases]]\n[cases.set]\na = 1\na = 2\n";
+        let told = parse(&Sources::new("f", text, &[])).expect_err("not TOML");
+        assert!(told[0].to_string().starts_with("f:7:1: this is not TOML: duplicate key"), "{told:#?}");
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod traces;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::string::FromUtf8Error;
 
 use document::{Node, Origin, Sources, Value};
 pub use model::*;
@@ -97,8 +98,7 @@ impl Scenario {
         };
         let read = if stdin { read_whole(std::io::stdin().lock()) } else { open(path).and_then(read_whole) };
         let bytes = read.map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
-        let text =
-            String::from_utf8(bytes).map_err(|_| unreadable("it is not a text file (UTF-8)".to_owned()))?;
+        let text = String::from_utf8(bytes).map_err(|error| not_text(&shown, &error))?;
         Self::parse(&text, &shown, set, &System)
     }
 
@@ -207,6 +207,17 @@ impl Scenario {
     pub fn summary(&self) -> String {
         summary::summary(&self.cases)
     }
+}
+
+/// The line that is no text, and what to do.
+fn not_text(file: &str, error: &FromUtf8Error) -> ScenarioError {
+    let (before, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+    let place = Place::Line { file: file.to_owned(), line, column };
+    let (what, right) = ("this is not text (UTF-8)".to_owned(), "save the file as UTF-8".to_owned());
+    ScenarioError::new(vec![Problem { place, key: String::new(), what, right }])
 }
 
 /// Opens a scenario file, which may also be a pipe.

@@ -212,7 +212,13 @@ impl<'a> Reader<'a> {
             Some(entry) => self.read(entry, spot).ok().flatten(),
             None => {
                 let what = format!("the key `{key}` is missing");
-                self.report(spot, what, format!("{key}: {}", first_sentence(doc)));
+                // A key that takes one value only is told with it.
+                let only = T::schema(&mut SchemaGenerator::default()).get("const").cloned();
+                let right = match only {
+                    Some(value) => format!("write {key} = {value}"),
+                    None => format!("{key}: {}", first_sentence(doc)),
+                };
+                self.report(spot, what, right);
                 None
             }
         }

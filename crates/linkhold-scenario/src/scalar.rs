@@ -96,12 +96,28 @@ pub(crate) struct Packets(pub u32);
 
 impl FromNode for Packets {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-        checked(settings::Packets::read(&node.value.scalar()), spot, reader).map(Self)
+        let value = node.value.scalar();
+        let read = settings::Packets::read(&value);
+        // The reader of quantities rounds, which is right for what can be divided.
+        let read = match &value {
+            settings::Value::Text(text) if read.is_ok() && has_fraction(text) => {
+                let what = format!("\"{}\" is no whole number of packets", shorten(text));
+                Err(ValueError::new(what, "write a whole number such as \"100pkt\""))
+            }
+            _ => read,
+        };
+        checked(read, spot, reader).map(Self)
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         form_schema(&settings::Packets::FORM)
     }
+}
+
+/// True if a digit other than 0 stands behind the point.
+fn has_fraction(quantity: &str) -> bool {
+    let fraction = quantity.split_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
 impl Zero for Packets {

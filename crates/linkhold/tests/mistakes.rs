@@ -1,5 +1,5 @@
-//! What the command says to what a stranger gets wrong at first: it is refused before anything is done, and the
-//! message names what would be right.
+//! What the command says to what a stranger gets wrong at first: it is refused before anything is done, and
+//! the message names what would be right.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -114,7 +114,8 @@ fn a_level_of_the_log_that_is_none_is_refused() {
         ("[=debug", "\"[=debug\" cannot be read"),
     ] {
         for args in [["agent", "--config", "a.toml"], ["host", "--config", "h.toml"]] {
-            let output = linkhold(folder.path(), &args).env("LINKHOLD_LOG", level).output().expect("it starts");
+            let output =
+                linkhold(folder.path(), &args).env("LINKHOLD_LOG", level).output().expect("it starts");
             let told = format!("LINKHOLD_LOG: {what}; write error, warn, info, debug or MODULE=LEVEL\n");
             tells(&output, 2, &told);
         }
@@ -155,7 +156,8 @@ fn a_signals_numbers_are_read_as_its_help_says() {
 
 #[test]
 fn a_silence_longer_than_the_agent_allows_is_refused_in_the_commands_words() {
-    let answer = "{\"ok\":false,\"error\":\"wlan1: `for_s` is longer than `silence.max` of the configuration, 10s\"}";
+    let answer =
+        "{\"ok\":false,\"error\":\"wlan1: `for_s` is longer than `silence.max` of the configuration, 10s\"}";
     let (_, output) = signal(&["freeze", "--radio", "wlan1", "--for", "60s"], answer);
     let told = "--for 60s is longer than silence.max (10s) of the agent's configuration; raise it there\n";
     tells(&output, 2, told);
@@ -178,11 +180,13 @@ fn a_file_of_another_kind_is_called_by_its_name() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), told);
     }
     // A host's file has no `wired`, and an agent's no `freeze`.
-    let output = linkhold(folder.path(), &["doctor", "host", "--config", "host.toml"]).output().expect("it starts");
+    let output =
+        linkhold(folder.path(), &["doctor", "host", "--config", "host.toml"]).output().expect("it starts");
     assert_ne!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("there is no interface wlan0"), "{report}");
-    let output = linkhold(folder.path(), &["doctor", "agent", "--config", "host.toml"]).output().expect("it starts");
+    let output =
+        linkhold(folder.path(), &["doctor", "agent", "--config", "host.toml"]).output().expect("it starts");
     tells(&output, 2, "the key `wired` is missing");
 }
 
@@ -193,4 +197,53 @@ fn a_routers_mechanism_on_a_host_is_told_where_it_can_stand() {
     let told = "host.toml:2:13: mechanism: dsasync would run at \"base-station\"; `linkhold host` runs on a host; \
                 write at = \"stations\", as in mechanism = { name = \"dsasync\", at = \"stations\" }\n";
     tells(&output, 2, told);
+}
+
+const SCENARIO: &str = r#"schema = "linkhold.scenario/1"
+name = "small"
+duration = "2s"
+[radio]
+phy_rate = "5.5Mbit/s"
+[[flows]]
+direction = "downlink"
+[[cases]]
+name = "none"
+[[cases]]
+name = "dsasync"
+mechanism = "dsasync"
+"#;
+
+#[test]
+fn a_scenarios_first_mistakes_are_told_with_what_to_write() {
+    for (text, told) in [
+        (
+            SCENARIO.replace("[[cases]]", "[cases]"),
+            "s.toml:10:1: cases: the table [cases] stands in the file already; write [[cases]] over each, if they are a \
+             list; else make them one\n",
+        ),
+        (
+            SCENARIO.replace("schema = \"linkhold.scenario/1\"\n", ""),
+            "s.toml: the key `schema` is missing; write schema = \"linkhold.scenario/1\"\n",
+        ),
+        (
+            format!("{SCENARIO}[router]\nlimit = \"1.5pkt\"\n"),
+            "s.toml:14:9: router.limit: \"1.5pkt\" is no whole number of packets; write a whole number such as \
+             \"100pkt\"\n",
+        ),
+    ] {
+        let folder = folder(&[("s.toml", text.as_bytes())]);
+        let output = linkhold(folder.path(), &["scenario", "check", "s.toml"]).output().expect("it starts");
+        tells(&output, 2, told);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), told);
+    }
+    let folder = folder(&[
+        ("s.toml", SCENARIO.as_bytes()),
+        ("latin.toml", b"name = \"x\"\ndescription = \"caf\xe9\"\n"),
+    ]);
+    let check = |args: &[&str]| {
+        linkhold(folder.path(), &[&["scenario", "check"], args].concat()).output().expect("it starts")
+    };
+    tells(&check(&["latin.toml"]), 2, "latin.toml:2:19: this is not text (UTF-8); save the file as UTF-8\n");
+    tells(&check(&["s.toml", "--set", "router.limit=1.5pkt"]), 2, "\"1.5pkt\" is no whole number of packets");
+    assert!(check(&["s.toml", "--set", "router.limit=2.0pkt"]).status.success());
 }
