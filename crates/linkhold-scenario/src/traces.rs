@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linkhold_radio::spectrum::{ChannelLog, PuLog};
-use linkhold_radio::{Columns, SnrTrace, Trace, TraceErrorKind};
+use linkhold_radio::{Columns, SnrTrace, SnrTraceErrorKind, Trace, TraceErrorKind};
 
 use crate::read::{At, Reader};
 
@@ -202,9 +202,17 @@ fn text<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, String> {
 
 fn read_snr(files: &dyn Files, path: &Path, columns: Columns<'_>) -> Result<Arc<SnrTrace>, String> {
     let bytes = bytes(files, path, "SNR trace")?;
-    SnrTrace::parse(text(&bytes, path)?, columns)
-        .map(Arc::new)
-        .map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.kind))
+    let text = text(&bytes, path)?;
+    // Spreadsheets begin their files with a byte order mark, which is no part of the first heading.
+    SnrTrace::parse(text.strip_prefix('\u{feff}').unwrap_or(text), columns).map(Arc::new).map_err(|error| {
+        let columns = match error.kind {
+            SnrTraceErrorKind::NoColumn(..) => {
+                "; name yours with radio.snr.time_column and radio.snr.snr_column"
+            }
+            _ => "",
+        };
+        format!("{}:{}: {}{columns}", path.display(), error.line, error.kind)
+    })
 }
 
 fn read_pu_log(files: &dyn Files, path: &Path) -> Result<Arc<PuLog>, String> {

@@ -247,3 +247,25 @@ fn a_scenarios_first_mistakes_are_told_with_what_to_write() {
     tells(&check(&["s.toml", "--set", "router.limit=1.5pkt"]), 2, "\"1.5pkt\" is no whole number of packets");
     assert!(check(&["s.toml", "--set", "router.limit=2.0pkt"]).status.success());
 }
+
+#[test]
+fn an_snr_trace_of_a_spreadsheet_is_read_and_other_headings_are_named() {
+    let rows = "0,20\n1,20\n2,20\n";
+    for (heading, told) in [
+        ("\u{feff}time,snr", None),
+        ("t,dB", Some("there is no column `time`; there are t, dB; name yours with radio.snr.time_column")),
+        (
+            "time,dB",
+            Some("there is no column `snr`; there are time, dB; name yours with radio.snr.time_column and "),
+        ),
+    ] {
+        let trace = format!("{heading}\n{rows}");
+        let text = SCENARIO.replace("5.5Mbit/s\"", "5.5Mbit/s\"\nsnr = { trace = \"a.csv\" }");
+        let folder = folder(&[("s.toml", text.as_bytes()), ("a.csv", trace.as_bytes())]);
+        let output = linkhold(folder.path(), &["scenario", "check", "s.toml"]).output().expect("it starts");
+        match told {
+            None => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Some(told) => tells(&output, 2, told),
+        }
+    }
+}
