@@ -269,3 +269,30 @@ fn an_snr_trace_of_a_spreadsheet_is_read_and_other_headings_are_named() {
         }
     }
 }
+
+#[test]
+fn a_pu_log_goes_where_a_file_can_be_and_comes_from_standard_input_too() {
+    let folder = folder(&[]);
+    fs::create_dir(folder.path().join("dir")).expect("made");
+    let generate =
+        ["pu-log", "generate", "--bands", "1", "--alpha", "1", "--beta", "1", "--duration", "10s", "--out"];
+    for (out, told) in [
+        ("nodir/x", "--out nodir/x: there is no folder nodir; make it, or give a file in another\n"),
+        ("dir", "--out dir: it is a folder; give a file in it, such as pu.log\n"),
+    ] {
+        tells(
+            &linkhold(folder.path(), &[&generate[..], &[out]].concat()).output().expect("it starts"),
+            2,
+            told,
+        );
+    }
+    let made = linkhold(folder.path(), &[&generate[..], &["dir/x"]].concat()).output().expect("it starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(fs::read_dir(folder.path().join("dir")).expect("a folder").count(), 1);
+    let log = fs::File::open(folder.path().join("dir/x")).expect("opened");
+    let check = linkhold(folder.path(), &["pu-log", "check", "-"]).stdin(log).output().expect("it starts");
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    assert!(check.stdout.starts_with(b"<stdin>: OK\n"), "{}", String::from_utf8_lossy(&check.stdout));
+    let check = linkhold(folder.path(), &["pu-log", "check", "-"]).output().expect("it starts");
+    tells(&check, 2, "<stdin>:");
+}

@@ -117,5 +117,5 @@ fn what_is_wrong_is_told_and_ends_with_exit_code_2() {
         assert!(text.contains(message), "{arguments:?}\nshould tell: {message}\nbut told:    {text}");
     }
     let nowhere = pu_log(folder.path(), &[&GENERATE[..], &["--out", "no/such/pu.log"]].concat());
-    assert_eq!(nowhere.status.code(), Some(1), "{}", told(&nowhere.stderr));
+    assert_eq!(nowhere.status.code(), Some(2), "{}", told(&nowhere.stderr));
 }

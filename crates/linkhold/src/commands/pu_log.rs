@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,6 +12,7 @@ use clap::{Args, Subcommand, ValueHint};
 use linkhold_core::quantity::duration;
 use linkhold_core::time::Duration;
 use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity, PuLog};
+use nix::unistd::{AccessFlags, access};
 
 use crate::output::print;
 use crate::{Failure, interrupt};
@@ -28,7 +29,7 @@ pub enum PuLogCommand {
     ///
     /// The first problem is told with file and line; the exit code is then 2.
     Check {
-        /// The log.
+        /// The log, or - for standard input.
         #[arg(value_hint = ValueHint::FilePath)]
         log: PathBuf,
         /// Bands that there are; a user on a higher one is an error [default: the highest in the log].
@@ -97,6 +98,9 @@ pub fn run(command: &PuLogCommand) -> Result<(), Failure> {
 }
 
 fn generate(args: &GenerateArgs) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        check_out(out)?;
+    }
     let rate = |name: &str, list: &[f64], band: usize| match list {
         [one] => Ok(*one),
         _ if list.len() == usize::from(args.bands) => Ok(list.get(band).copied().unwrap_or_default()),
@@ -140,13 +144,32 @@ fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     }
 }
 
+/// The folder that `out` stands in.
+fn folder_of(out: &Path) -> &Path {
+    out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses a file that cannot be made, before the log is.
+fn check_out(out: &Path) -> Result<(), Failure> {
+    let folder = folder_of(out);
+    let what = if out.is_dir() || out.as_os_str().is_empty() {
+        "it is a folder; give a file in it, such as pu.log".to_owned()
+    } else if !folder.is_dir() {
+        format!("there is no folder {}; make it, or give a file in another", folder.display())
+    } else if let Err(error) = access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
+        format!("{} is not writable ({}); give a file in another folder", folder.display(), error.desc())
+    } else {
+        return Ok(());
+    };
+    Err(Failure::BadInput(format!("--out {}: {what}", out.display())))
+}
+
 /// Writes the log beside `out` and moves it there. After an error or a signal nothing remains of it.
 fn write(out: &Path, head: &str, log: &PuLog) -> io::Result<()> {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The process's umask takes from these what it takes from every new file.
     let mut builder = tempfile::Builder::new();
     let partial = builder.prefix(".linkhold-partial-").permissions(Permissions::from_mode(0o666));
-    let mut partial = partial.tempfile_in(folder)?;
+    let mut partial = partial.tempfile_in(folder_of(out))?;
     let noted = partial.path().to_path_buf();
     interrupt::begin(&noted);
     let written = fill(partial.as_file_mut(), head, log)
@@ -162,9 +185,13 @@ fn fill(file: &mut File, head: &str, log: &PuLog) -> io::Result<()> {
 }
 
 fn check(path: &Path, bands: Option<u16>) -> Result<(), Failure> {
-    let shown = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::BadInput(format!("{shown}: cannot read it: {error}")))?;
+    let (shown, read) = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        ("<stdin>".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+    } else {
+        (path.display().to_string(), std::fs::read(path))
+    };
+    let bytes = read.map_err(|error| Failure::BadInput(format!("{shown}: cannot read it: {error}")))?;
     let log = PuLog::parse(&bytes, bands)
         .map_err(|error| Failure::BadInput(format!("{shown}:{}: {}", error.line, error.kind)))?;
     print(&format!("{shown}: OK\n{}", describe(&log)))
