@@ -228,8 +228,8 @@ pub struct ReproduceArgs {
     /// With --stack linux: do not run again what a command with the same --out has finished before.
     #[arg(long)]
     pub resume: bool,
-    /// With --stack linux: run nothing on the kernel, and report what is finished.
-    #[arg(long, requires = "resume")]
+    /// With --stack linux and --resume: run nothing on the kernel, and report what is finished.
+    #[arg(long)]
     pub known: bool,
     /// Print one JSON object (linkhold.reproduce/1) and nothing else; writes files only with --out or
     /// --resume.
@@ -339,7 +339,9 @@ fn record_limit(text: &str) -> Result<Bytes, String> {
     let limit = bytes(text).map_err(|error| error.to_string())?;
     if limit < MIN_RECORD_LIMIT {
         let least = BYTES.write(MIN_RECORD_LIMIT.0);
-        return Err(format!("\"{text}\" has no room for more than a recording's head; write at least {least}"));
+        return Err(format!(
+            "\"{text}\" has no room for more than a recording's head; write at least {least}"
+        ));
     }
     Ok(limit)
 }
@@ -606,7 +608,9 @@ fn parse_cause(text: String) -> Result<Cause, String> {
 fn parse_decibels(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(db) if (-MAX_DECIBELS..=MAX_DECIBELS).contains(&db) => Ok(db),
-        Ok(_) => Err(format!("\"{text}\" is no ratio of a radio; write one from -{MAX_DECIBELS}dB to {MAX_DECIBELS}dB")),
+        Ok(_) => Err(format!(
+            "\"{text}\" is no ratio of a radio; write one from -{MAX_DECIBELS}dB to {MAX_DECIBELS}dB"
+        )),
         Err(_) => decibels(text).map(|db| db as f32).map_err(|error| error.to_string()),
     }
 }

@@ -296,3 +296,19 @@ fn a_pu_log_goes_where_a_file_can_be_and_comes_from_standard_input_too() {
     let check = linkhold(folder.path(), &["pu-log", "check", "-"]).output().expect("it starts");
     tells(&check, 2, "<stdin>:");
 }
+
+#[test]
+fn what_is_known_of_a_kernel_is_asked_for_in_one_go() {
+    let folder = folder(&[]);
+    for (args, told) in [
+        (&["--known"][..], "--known is for --stack linux; "),
+        (&["--known", "--resume"], "--known is for --stack linux; "),
+        (
+            &["--known", "--stack", "linux"],
+            "--known reports what commands with --resume have finished: give --resume, too",
+        ),
+    ] {
+        let args = [&["reproduce", "dsasync/fig4"], args].concat();
+        tells(&linkhold(folder.path(), &args).output().expect("it starts"), 2, told);
+    }
+}

@@ -22,14 +22,18 @@ use crate::{Failure, interrupt};
 pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     match args.stack {
         ReproduceStack::Simulator => {
-            if args.resume || args.jobs.is_some() {
-                let option = if args.resume { "--resume" } else { "--jobs" };
-                return Err(Failure::BadInput(format!(
+            let of_the_kernel =
+                [("--known", args.known), ("--resume", args.resume), ("--jobs", args.jobs.is_some())];
+            match of_the_kernel.into_iter().find(|(_, given)| *given) {
+                Some((option, _)) => Err(Failure::BadInput(format!(
                     "{option} is for --stack linux; a simulated run is not kept, and uses --threads"
-                )));
+                ))),
+                None => simulate(args),
             }
-            simulate(args)
         }
+        ReproduceStack::Linux if args.known && !args.resume => Err(Failure::BadInput(
+            "--known reports what commands with --resume have finished: give --resume, too".to_owned(),
+        )),
         ReproduceStack::Linux => on_the_kernel(args),
     }
 }
