@@ -2,7 +2,8 @@
 //!
 //! Of one scope and cause [`MOST_AHEAD`] beginnings are kept, as the link monitor keeps them: those that
 //! overlap are one silence, of which the newer word counts. Ends are kept likewise, one after each beginning.
-//! The table is bounded: what finds no place counts at once, so that a silence begins too early and not never.
+//! The table is bounded: what finds no place counts at once, so that a silence begins too early and not
+//! never.
 
 use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::link_monitor::{MOST_AHEAD, is_told_twice};
@@ -40,8 +41,8 @@ fn end_of(start: Instant, kind: &LinkEventKind) -> Option<Instant> {
     }
 }
 
-/// True if what takes effect at `at` is what was announced, told once more, as the link monitor decides it: of
-/// silences those that overlap are one ([`is_told_twice`]).
+/// True if what takes effect at `at` is what was announced, told once more, as the link monitor decides it:
+/// of silences those that overlap are one ([`is_told_twice`]).
 fn is_told_again(
     (at, event): (Instant, &LinkEventKind),
     (announced, kind): (Instant, &LinkEventKind),

@@ -42,8 +42,8 @@ impl Test {
 
 impl Finding {
     /// Whether the claim holds; `None` if the interval of the measured value contains a bound of the
-    /// criterion, so that it cannot be told, or if the value is not a number. Without an interval the measured
-    /// value decides.
+    /// criterion, so that it cannot be told, or if the value is not a number. Without an interval the
+    /// measured value decides.
     pub(crate) fn holds(&self, paper: Option<f64>) -> Option<bool> {
         let Some([least, greatest]) = self.test.bounds(paper) else { return Some(false) };
         if self.measured.is_nan() {

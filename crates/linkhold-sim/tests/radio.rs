@@ -45,8 +45,8 @@ fn goodput_follows_a_switch_to_half_the_capacity() {
 }
 
 /// Plan: 2 Mbit/s over a wire of 100 ms each way and a radio that senses for 50 ms of every second. Check:
-/// what an upload sends after a silence moves the stream on 100 ms later, and what waits at the router for its
-/// end at once. A twentieth of an upload's segments meets a silence: on the wire they are past the radio.
+/// what an upload sends after a silence moves the stream on 100 ms later, and what waits at the router for
+/// its end at once. A twentieth of an upload's segments meets a silence: on the wire they are past the radio.
 #[test]
 fn a_silence_concerns_an_upload_until_it_has_left_the_air() {
     for direction in [Direction::Downlink, Direction::Uplink] {

@@ -89,7 +89,8 @@ impl OutputFolder {
         Ok(std::mem::take(&mut self.target))
     }
 
-    /// Removes captures of the run whose results are replaced: beside the new ones they would pass for theirs.
+    /// Removes captures of the run whose results are replaced: beside the new ones they would pass for
+    /// theirs.
     fn remove_old_captures(&self, new: &[std::ffi::OsString]) -> io::Result<()> {
         for entry in fs::read_dir(&self.target)? {
             let entry = entry?;

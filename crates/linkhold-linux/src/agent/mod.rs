@@ -52,9 +52,9 @@ use self::config::Seat;
 use crate::punctual::{be_nice, finest_timers};
 use crate::rights::{CAP_NET_ADMIN, CAP_NET_RAW, Rights};
 
-/// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted, everything
-/// that the mechanisms are told and answer is logged. `program` is what the status and the recording tell of
-/// where they are from.
+/// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted,
+/// everything that the mechanisms are told and answer is logged. `program` is what the status and the
+/// recording tell of where they are from.
 ///
 /// # Errors
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.

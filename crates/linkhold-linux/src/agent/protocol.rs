@@ -243,8 +243,8 @@ pub struct Reply {
     /// The radios that an event was told to; none where no mechanism listens to such events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub radios: Vec<String>,
-    /// Why an event did nothing, if it did: no mechanism listens to it, or a `thaw` ended no silence. Or that a
-    /// `thaw` called off a silence that was announced.
+    /// Why an event did nothing, if it did: no mechanism listens to it, or a `thaw` ended no silence. Or that
+    /// a `thaw` called off a silence that was announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The answer to `status`.

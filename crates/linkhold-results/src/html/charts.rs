@@ -147,8 +147,8 @@ pub(super) fn goodput_interval_s(run: &RunSeries) -> f64 {
     step * t.len().div_ceil(MAX_GOODPUT_POINTS).max(1) as f64
 }
 
-/// Goodput of every case over time, the limit (that of each case where they are not `alike`), and the silences
-/// shaded.
+/// Goodput of every case over time, the limit (that of each case where they are not `alike`), and the
+/// silences shaded.
 pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)], alike: bool) -> Value {
     let limit = |run: &RunSeries, name: &str, colour: &str| {
         let (t, limit) = thin(&run.router.t_s, &scale(&run.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);

@@ -146,8 +146,8 @@ impl Aodv {
             return;
         }
         let until = now + self.config.active_route_timeout;
-        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one; here, only
-        // where they lead along the packet's way.
+        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one; here,
+        // only where they lead along the packet's way.
         if let Some(from) = from {
             self.table.refresh_along(now, source, from, until);
             self.table.refresh_along(now, from, from, until);
