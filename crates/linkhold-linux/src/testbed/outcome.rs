@@ -205,6 +205,8 @@ struct DataFlow<'a> {
     total: Option<u64>,
     /// What the ends of a QUIC flow told.
     quic: Option<&'a QuicEnd>,
+    /// When the application of a flow of datagrams stops: with its last arrival, or then, the flow is over.
+    stop: Option<Instant>,
 }
 
 impl DataFlow<'_> {
@@ -237,7 +239,8 @@ pub(super) fn outcome(
     }
     let completions: Vec<Completion> =
         watched.traffic.completions.iter().copied().chain(quic::completions(&watched.traffic.quic)).collect();
-    let data = data_flows(report.log.flows(), workload, &watched.traffic);
+    let stops: Vec<Option<Instant>> = scenario.flows.iter().map(|group| group.stop).collect();
+    let data = data_flows(report.log.flows(), workload, &watched.traffic, &stops);
     let mut flows = Vec::with_capacity(data.len());
     let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
@@ -306,7 +309,12 @@ pub(super) fn outcome(
 
 /// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are
 /// the first to each of its servers.
-fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, traffic: &'a Finished) -> Vec<DataFlow<'a>> {
+fn data_flows<'a>(
+    flows: &'a [Flow],
+    workload: &Workload,
+    traffic: &'a Finished,
+    stops: &[Option<Instant>],
+) -> Vec<DataFlow<'a>> {
     let ends: HashMap<FlowKey, &QuicEnd> = traffic.quic.iter().map(|end| (end.key, end)).collect();
     let mut has_control = vec![false; workload.iperf.len()];
     let sized: HashMap<(u32, u16), usize> =
@@ -317,12 +325,13 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, traffic: &'a Finished)
         if let Some(datagrams) = flow.datagrams() {
             let quic = ends.get(&flow.key).copied();
             let total = quic.and_then(|end| end.flow.bytes);
-            let one = DataFlow { flow, direction: datagrams.direction(), total, quic };
+            let stop = stops.get(datagrams.group()).copied().flatten().filter(|_| quic.is_none());
+            let one = DataFlow { flow, direction: datagrams.direction(), total, quic, stop };
             // Their ports are in the scenario's order; which of them sends first is chance.
             found.push((datagrams.group(), port, one));
         } else if let Some((index, client)) = workload.client_of(port) {
             if std::mem::replace(&mut has_control[index], true) {
-                let one = DataFlow { flow, direction: client.direction, total: None, quic: None };
+                let one = DataFlow { flow, direction: client.direction, total: None, quic: None, stop: None };
                 found.push((client.group, 0, one));
             }
         } else if port == SIZED_PORT {
@@ -332,7 +341,8 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, traffic: &'a Finished)
             }) else {
                 continue;
             };
-            let one = DataFlow { flow, direction: spec.direction, total: Some(spec.bytes), quic: None };
+            let one =
+                DataFlow { flow, direction: spec.direction, total: Some(spec.bytes), quic: None, stop: None };
             found.push((spec.group, 0, one));
         }
     }
@@ -345,7 +355,8 @@ fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) ->
     let track = flow.track(one.direction);
     let completed_at = one.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at);
     let counted_from = flow.start.max(warm_up);
-    let counted_s = completed_at.unwrap_or(until).since(counted_from).as_secs_f64();
+    let stopped_at = one.stop.map(|stop| stop.max(track.last_delivered_at).min(until));
+    let counted_s = completed_at.or(stopped_at).unwrap_or(until).since(counted_from).as_secs_f64();
     let rate = |bytes: u64| if counted_s > 0.0 { bytes as f64 * 8.0 / counted_s } else { 0.0 };
     let bytes = track.delivered().saturating_sub(track.delivered_at_warm_up);
     let mut record = FlowRecord {
