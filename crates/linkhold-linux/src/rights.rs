@@ -30,7 +30,8 @@ impl Rights {
     #[must_use]
     pub fn read() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").ok();
-        Self { effective: status.as_deref().and_then(effective), is_root: nix::unistd::geteuid().is_root() }
+        let effective = status.and_then(|status| mask(&status, "CapEff:"));
+        Self { effective, is_root: nix::unistd::geteuid().is_root() }
     }
 
     /// Those of `needed` that are certainly not there: where nothing can be read, trying tells.
@@ -65,8 +66,9 @@ impl Rights {
     }
 }
 
-fn effective(status: &str) -> Option<u64> {
-    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+/// A line of bits in `/proc/PID/status` (proc(5)), such as `CapEff:` or `SigIgn:`.
+pub(crate) fn mask(status: &str, key: &str) -> Option<u64> {
+    let bits = status.lines().find_map(|line| line.strip_prefix(key))?;
     u64::from_str_radix(bits.trim(), 16).ok()
 }
 
@@ -97,8 +99,8 @@ mod tests {
     #[test]
     fn effective_capabilities_are_read_from_the_kernels_words() {
         let status = "Name:\tx\nCapPrm:\t0000000000000001\nCapEff:\t000001ffffffffff\nCapBnd:\t0\n";
-        assert_eq!(effective(status), Some(0x1ff_ffff_ffff));
-        assert_eq!((effective("CapEff:\tall\n"), effective("")), (None, None));
+        assert_eq!(mask(status, "CapEff:"), Some(0x1ff_ffff_ffff));
+        assert_eq!((mask("CapEff:\tall\n", "CapEff:"), mask("", "CapEff:")), (None, None));
         assert!(Rights::read().effective.is_some());
     }
 }

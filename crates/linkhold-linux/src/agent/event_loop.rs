@@ -27,7 +27,7 @@ use super::lock::InstanceLock;
 use super::metrics::Exporter;
 use super::nl80211::{Nl80211, SignalKind};
 use super::processor::{allowed, stay_on};
-use super::protocol::{Cause, Event, Message, Query, Reply, Target, parse_line, shorten};
+use super::protocol::{Cause, Event, FREEZE_TOO_LONG, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::{Schedule, WallClock};
 use super::senders::Senders;
 use super::silences::{Ended, Over, Silences, Source};
@@ -754,10 +754,7 @@ impl Core {
             Event::Freeze { scope: _, cause, expected_s, for_s } => {
                 let lasting = for_s.map(Duration::from_secs_f64);
                 if lasting.is_some_and(|lasting| lasting > self.max_silence) {
-                    return Err(format!(
-                        "`for_s` is longer than `silence.max` of the configuration, {}",
-                        self.max_silence
-                    ));
+                    return Err(format!("{FREEZE_TOO_LONG}{}", self.max_silence));
                 }
                 let expected = lasting.or(expected_s.map(Duration::from_secs_f64));
                 let is_news = state

@@ -50,7 +50,7 @@ use senders::{NoSenders, Senders};
 
 use self::config::Seat;
 use crate::punctual::{be_nice, finest_timers};
-use crate::rights::{CAP_NET_ADMIN, CAP_NET_RAW, Rights};
+use crate::rights::{self, CAP_NET_ADMIN, CAP_NET_RAW, Rights};
 
 /// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted,
 /// everything that the mechanisms are told and answer is logged. `program` is what the status and the
@@ -70,9 +70,7 @@ pub fn run_agent(
 /// True if the process was started with this signal ignored. `status` is `/proc/self/status` (proc(5),
 /// `SigIgn`).
 fn is_ignored(signal: Signal, status: &str) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal as i32 - 1) & 1 == 1
+    rights::mask(status, "SigIgn:").unwrap_or(0) >> (signal as i32 - 1) & 1 == 1
 }
 
 /// Mechanisms, one a radio, and who carries out their commands to senders.

@@ -488,7 +488,8 @@ mod tests {
     /// `linkhold signal` knows the refusal by these words.
     #[test]
     fn a_freeze_that_is_too_long_is_refused_with_the_words_that_the_command_knows() {
-        assert!(include_str!("event_loop.rs").contains(FREEZE_TOO_LONG));
+        assert_eq!(FREEZE_TOO_LONG, "`for_s` is longer than `silence.max` of the configuration, ");
+        assert!(include_str!("event_loop.rs").contains("{FREEZE_TOO_LONG}"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use linkhold_core::time::{Duration, Instant};
 
 use super::config::SnrSection;
 use super::nl80211::strength::Strength;
+use super::protocol::MAX_DECIBELS;
 
 /// Bytes by which the end of what was read is known again.
 const MAX_END: u64 = 64;
@@ -20,8 +21,6 @@ const MAX_END: u64 = 64;
 const MAX_READ: u64 = 64 * 1024;
 /// A longer line is no sample.
 const MAX_LINE: usize = 256;
-/// Ratios beyond are no measurement: a radio's range is some 100 dB.
-const MAX_DB: f32 = 200.0;
 
 /// A sample: index of the radio, and the ratio in dB.
 pub type Sample = (usize, f32);
@@ -275,7 +274,7 @@ fn sample(line: &[u8]) -> Line {
     }
     let field = text.rsplit(',').next().unwrap_or(text).trim();
     match field.parse::<f32>() {
-        Ok(db) if db.is_finite() && db.abs() <= MAX_DB => Line::Sample(db),
+        Ok(db) if db.is_finite() && db.abs() <= MAX_DECIBELS => Line::Sample(db),
         Ok(_) => Line::Wrong,
         Err(_) if field.eq_ignore_ascii_case("snr") || field.eq_ignore_ascii_case("snr_db") => Line::Nothing,
         Err(_) => Line::Wrong,

@@ -239,8 +239,7 @@ pub(super) fn outcome(
     }
     let completions: Vec<Completion> =
         watched.traffic.completions.iter().copied().chain(quic::completions(&watched.traffic.quic)).collect();
-    let stops: Vec<Option<Instant>> = scenario.flows.iter().map(|group| group.stop).collect();
-    let data = data_flows(report.log.flows(), workload, &watched.traffic, &stops);
+    let data = data_flows(report.log.flows(), workload, &watched.traffic, scenario);
     let mut flows = Vec::with_capacity(data.len());
     let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
@@ -313,7 +312,7 @@ fn data_flows<'a>(
     flows: &'a [Flow],
     workload: &Workload,
     traffic: &'a Finished,
-    stops: &[Option<Instant>],
+    scenario: &ResolvedScenario,
 ) -> Vec<DataFlow<'a>> {
     let ends: HashMap<FlowKey, &QuicEnd> = traffic.quic.iter().map(|end| (end.key, end)).collect();
     let mut has_control = vec![false; workload.iperf.len()];
@@ -325,7 +324,8 @@ fn data_flows<'a>(
         if let Some(datagrams) = flow.datagrams() {
             let quic = ends.get(&flow.key).copied();
             let total = quic.and_then(|end| end.flow.bytes);
-            let stop = stops.get(datagrams.group()).copied().flatten().filter(|_| quic.is_none());
+            let group = scenario.flows.get(datagrams.group()).filter(|_| quic.is_none());
+            let stop = group.and_then(|group| group.stop);
             let one = DataFlow { flow, direction: datagrams.direction(), total, quic, stop };
             // Their ports are in the scenario's order; which of them sends first is chance.
             found.push((datagrams.group(), port, one));
