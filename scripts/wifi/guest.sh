@@ -115,9 +115,10 @@ station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
 ip netns exec ch busybox ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
-# A datagram may wait for longer than by default, because another agent takes seconds to start in this machine.
-printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' '[mechanism]' \
-  'name = "dsasync"' 'datagram_max_age = "10s"' > /run/agent.toml
+# A silence, and a datagram in it, may last for longer than by default: another agent takes seconds to start and to end in
+# this machine, a minute where the machine itself stands still.
+printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[silence]' 'max = "120s"' '[datapath]' 'backend = "nftables"' \
+  '[mechanism]' 'name = "dsasync"' 'datagram_max_age = "120s"' > /run/agent.toml
 start_agent() {
   LINKHOLD_LOG=debug $LINKHOLD agent --config /run/agent.toml >> "$OUT/agent.txt" 2>&1 &
   agent=$!
@@ -186,16 +187,16 @@ another_agent() {
   printf '%s\n' 'instance = "other"' 'wired = ["wired0"]' 'radio = ["other0"]' 'radio_events = "none"' '[datapath]' \
     'backend = "nftables"' 'queue = 4810' '[control]' "socket = \"$other\"" > /run/other.toml
   ip link add other0 type dummy
-  ip netns exec sta1 python3 "$HERE/probe.py" receive 7002 "$OUT/held-datagrams" 199 20 &
+  ip netns exec sta1 python3 "$HERE/probe.py" receive 7002 "$OUT/held-datagrams" 199 120 &
   receiver=$!
   until_true 50 sh -c 'ip netns exec sta1 ss -lun | grep -q :7002' || fail "nobody receives datagrams"
   ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7002 0-20 200 0.01
-  $LINKHOLD signal freeze --radio wlan0 --for 9s > /dev/null || fail "no silence"
+  $LINKHOLD signal freeze --radio wlan0 --for 110s > /dev/null || fail "no silence"
   ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7002 100-199 200 0.005
   $LINKHOLD status --json > "$OUT/status-held.json" || fail "status"
   $LINKHOLD agent --config /run/other.toml > "$OUT/other.txt" 2>&1 &
   pid=$!
-  until_true 100 "$LINKHOLD" status --socket $other || fail "the other agent does not answer: $(tail -n 5 "$OUT/other.txt")"
+  until_true 300 "$LINKHOLD" status --socket $other || fail "the other agent does not answer: $(tail -n 5 "$OUT/other.txt")"
   nft list ruleset > "$OUT/ruleset-two"
   kill $pid
   wait $pid || fail "the other agent's end"

@@ -1,6 +1,6 @@
 //! UDP across a silence, and QUIC over a radio that falls silent.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -45,7 +45,15 @@ pub fn stream(
         socket.set_read_timeout(Some(patience)).expect("a timeout");
         bound.send(()).expect("somebody waits");
         let (mut got, mut buffer) = (Vec::new(), [0; 2048]);
-        while let Ok(length) = socket.recv(&mut buffer) {
+        loop {
+            let length = match socket.recv(&mut buffer) {
+                Ok(length) => length,
+                // Nothing has come for so long.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // A machine that was stopped and goes on interrupts who waits with a limit, signal(7).
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => panic!("receive: {error}"),
+            };
             let number: [u8; 4] = buffer[..length].first_chunk().copied().expect("a number");
             got.push((u32::from_be_bytes(number), Instant::now()));
             counter.store(got.len(), Ordering::SeqCst);
