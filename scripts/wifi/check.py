@@ -242,14 +242,23 @@ def silences_seen(run):
 
 class Findings:
     def __init__(self):
-        self.failed = self.late = 0
         # What was found, by what it is about.
         self.found = {}
+        # What does not hold, and whether it is a matter of time.
+        self.broken = []
 
     def hold(self, what, holds, of_time=False):
-        self.failed += not holds and not of_time
-        self.late += not holds and of_time
+        if not holds:
+            self.broken.append((what, of_time))
         print(f"{'ok    ' if holds else 'FAILED'} {what}")
+
+    @property
+    def failed(self):
+        return sum(not of_time for _, of_time in self.broken)
+
+    @property
+    def late(self):
+        return sum(of_time for _, of_time in self.broken)
 
     def status(self, share):
         """The exit status, where the machine stood still for this share of the time."""
@@ -574,6 +583,9 @@ def main():
     still = sum(length for _, length in run.stalls)
     share = still / (run.mark("end") - run.mark("without")) / 2
     print(f"       the machine stood still {len(run.stalls)} times, for {still * 1e3:.0f} ms in all: {share:.1%} of the time")
+    # Once more at the end, where whoever sees only the last lines of a log finds it.
+    for what, of_time in findings.broken:
+        print(f"FAILED {'(a matter of time) ' if of_time else ''}{what}")
     status = findings.status(share)
     if status == 0:
         note_lengths(run, findings)

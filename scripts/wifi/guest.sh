@@ -161,8 +161,10 @@ host_by_signal() {
   LINKHOLD_LOG=debug "${in_station[@]}" $LINKHOLD host --config /run/snr.toml > "$OUT/snr.txt" 2>&1 &
   host=$!
   until_true 100 "$LINKHOLD" status --socket $socket || fail "the host does not answer: $(tail -n 5 "$OUT/snr.txt")"
-  # Something for the station to hear, and for the gate to stop.
-  "${in_station[@]}" iperf3 -c 10.91.1.2 -t 5 -b 1M > "$OUT/snr-upload.txt" &
+  # Something for the station to hear, and for the gate to stop. It goes on until the gate has shut, however long a machine
+  # that stands still takes for that, and its server serves nobody else.
+  ip netns exec ch iperf3 -s -1 -D -p 5202
+  "${in_station[@]}" iperf3 -c 10.91.1.2 -p 5202 -t 300 -b 1M > "$OUT/snr-upload.txt" &
   upload=$!
   sleep 1
   for strength in strong weak; do
@@ -176,7 +178,8 @@ host_by_signal() {
     mark "signal $strength was"
   done
   iw dev wlan0 set txpower auto || fail "no power as before"
-  wait $upload || fail "the upload past the gate"
+  kill $upload || fail "the upload past the gate ended by itself: $(cat "$OUT/snr-upload.txt")"
+  wait $upload
   $LINKHOLD status --socket $socket --json > "$OUT/status-snr.json" || fail "the host's status"
   kill $host
   wait $host || fail "the host's end"
