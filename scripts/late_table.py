@@ -424,8 +424,8 @@ BBR = (
     "goodput that it has over a FIFO of 1000 packets without a mechanism, in the same cell, seed by seed. Each row sums up 24 cells."
 )
 ENDS = (
-    "Here the mechanism is told each burst's end as late as its beginning; the radio itself sends again at once. What a silent sender loses so is airtime: "
-    "of each pause the lateness, if the burst before was told at all. \"Left\" is what remains of the limit after that, computed from the means of bursts and pauses "
+    "Here the mechanism is told each burst's end as late as its beginning; the radio itself sends again at once. A sender that waits until it is told the end loses "
+    "that lateness from every pause that follows a burst it was told of. \"Left\" is what remains of the limit after that, computed from the means of bursts and pauses "
     "for a mechanism that sends nothing until the end is told. The aims and verdicts are those above: in every row more is left than they ask for. "
     "The cells below the verdicts are goodput as a share of the limit and the 99th percentile, as in the tables further down."
 )

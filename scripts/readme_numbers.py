@@ -88,13 +88,14 @@ def demo_silent():
 def program(docs):
     """What measured the cells that this page has from the kernel, all of them CUBIC's, in a sentence."""
     measured = raw_parts.read(docs / "raw.json")[raw_parts.MEASURED]
-    names = dict.fromkeys(COLUMNS, "the table") | {LATE_NO_COPIES: "what is said of runs without copies", NEAR: "what is said of 3 ms"}
+    names = dict.fromkeys(COLUMNS, "the table") | {LATE_NO_COPIES: "the runs without copies", NEAR: "those at 3 ms"}
     groups = {}
     for part, name in names.items():
         told = measured[part]["cubic"]
         release = told["kernel"].partition("-")[0]
         groups.setdefault(f"{told['seeds']} seeds on Linux {release}, {built_from(told)}", {})[name] = None
-    return f"Measured were {'; '.join(f'{listed(list(found))} with {words}' for words, found in groups.items())}."
+    sentences = (f"{listed(list(found))} {'was' if found == {'the table': None} else 'were'} measured with {words}." for words, found in groups.items())
+    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
 
 def late_ms(docs):

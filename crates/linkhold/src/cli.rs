@@ -143,7 +143,7 @@ pub struct RunArgs {
     /// The case that the others are compared with [default: the scenario's first].
     #[arg(long, value_name = "CASE")]
     pub baseline: Option<String>,
-    /// Threads [default: one per core]. Results do not depend on it.
+    /// Threads [default: one per core]; their number does not change the results.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out or --pcap.
@@ -203,7 +203,7 @@ pub struct ReproduceArgs {
     /// [default: everything].
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
-    /// Of these, some figures only, as in fig4,fig7.
+    /// Only these figures of what was selected, as in fig4,fig7.
     #[arg(long = "figure", value_name = "NAMES", value_delimiter = ',', value_parser = Listed(figure_names), hide_possible_values = true)]
     pub figures: Vec<String>,
     /// Whose TCP the figures run against.
@@ -216,10 +216,10 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// Seed of the first repetition, a whole number; each further one takes the next. The pages of
-    /// reproductions/ begin at 1: others confirm what those were chosen on, or do not.
+    /// reproductions/ were measured from seed 1 on; other seeds show whether their claims hold there, too.
     #[arg(long, value_name = "N", default_value_t = linkhold_reproduce::FIRST_SEED, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=MAX_FIRST_SEED))]
     pub first_seed: u64,
-    /// Threads of the simulator [default: one per core]. Results do not depend on it.
+    /// Threads of the simulator [default: one per core]; their number does not change the results.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// With --stack linux: runs side by side [default: as many as this machine keeps up with].
@@ -321,9 +321,9 @@ pub struct AgentArgs {
     /// The configuration file (TOML), or - for standard input.
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
-    /// several radios each has a file, with its name before the suffix. An older recording is replaced, any
-    /// other file is not.
+    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. With
+    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an older
+    /// recording, but no other file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
@@ -399,9 +399,9 @@ pub struct HostArgs {
     /// The configuration file (TOML), or - for standard input.
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
-    /// several radios each has a file, with its name before the suffix. An older recording is replaced, any
-    /// other file is not.
+    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. With
+    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an older
+    /// recording, but no other file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the host goes on (about 80 bytes a packet).
@@ -450,17 +450,17 @@ pub struct SignalArgs {
     /// The agent's control socket.
     #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET, value_hint = ValueHint::FilePath)]
     pub socket: PathBuf,
-    /// Who says so: counted apart in the status.
+    /// Name of whoever sends the event; the status counts events by this name.
     #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
     pub source: String,
     /// The radio, by its interface. Without it: the agent's only radio; of several, the one that knows the
     /// station, or every radio if no station is named.
     #[arg(long, global = true, value_name = "INTERFACE")]
     pub radio: Option<String>,
-    /// The event takes effect so long from now, as in 80ms [default: now]. Not with --ago.
+    /// Time from now until the event takes effect, as in 80ms [default: now]. Not with --ago.
     #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
-    /// The event was noticed so long ago, as in 5ms [default: now].
+    /// Time since the event was noticed, as in 5ms [default: now].
     #[arg(long, global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub ago: Option<Duration>,
 }
@@ -470,8 +470,8 @@ pub struct SignalArgs {
 pub enum SignalEvent {
     /// The radio falls silent.
     Freeze {
-        /// How long, at most the configuration's `silence.max`: the agent ends the silence by itself. Without
-        /// it, a `thaw` ends it, or `silence.max`.
+        /// Length of the silence, at most the configuration's `silence.max`; the agent ends it by itself then. Without
+        /// this option it lasts until a `thaw`, or until `silence.max`.
         #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.
@@ -646,7 +646,7 @@ pub struct StatusArgs {
 #[command(
     long_about = "Say what this machine can run, what is missing and how to get it.\n\n\
         What needs trying (queues, firewall rules) is tried in a network namespace made for it, so that nothing on \
-        this machine changes. Without root much cannot be tried, and is reported so.",
+        this machine changes. Without root much cannot be tried; the report says of each such thing that it was not tried.",
     after_long_help = "Examples:\n  \
         linkhold doctor agent                                         does the agent run here?\n  \
         linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n  \

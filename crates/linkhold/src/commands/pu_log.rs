@@ -41,7 +41,7 @@ pub enum PuLogCommand {
 /// `linkhold pu-log generate`.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// Bands.
+    /// Number of bands.
     #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     bands: u16,
     /// Death rate, 1/s: users are on for 1/alpha on average. One for all bands, or one for each with commas
@@ -61,7 +61,7 @@ pub struct GenerateArgs {
     /// Users are anywhere in this rectangle, metres.
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1000x1000", conflicts_with = "place")]
     area: Pair<'x'>,
-    /// Where a user is, metres; once for each user, band by band.
+    /// Place of one user, metres; give the option once for each user, in the order of the bands.
     #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
     place: Vec<Pair<','>>,
     /// Transmit power of each user, W.

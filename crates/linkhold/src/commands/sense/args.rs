@@ -68,10 +68,10 @@ pub struct SenseArgs {
     /// Leave out the centre frequency, where cheap receivers have an offset.
     #[arg(long)]
     pub notch_dc: bool,
-    /// Time of one decision: longer finds weaker signals, and finds them later.
+    /// Length of a block, for which one decision is made: longer blocks find weaker signals, but later.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration, allow_hyphen_values = true)]
     pub block: Duration,
-    /// T_idle: the primary user has gone when it was not heard for so long.
+    /// T_idle: time without a block above the threshold after which the primary user counts as gone.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true)]
     pub idle: Duration,
     /// Probability that noise is taken for a signal, for each block.
@@ -92,7 +92,7 @@ pub struct SenseArgs {
     /// The radio that is told of, by its interface [default: as for `linkhold signal`].
     #[arg(long, value_name = "INTERFACE", requires = "signal")]
     pub radio: Option<String>,
-    /// Who says so: counted apart in the agent's status.
+    /// Name of whoever sends the events; the agent's status counts them by this name.
     #[arg(long, value_name = "NAME", default_value = "sense", requires = "signal")]
     pub source: String,
     /// Print one JSON object a line (linkhold.sense/1).
