@@ -1,10 +1,12 @@
 """Numbers between marks of a page: what stands between <!-- measured NAME --> and <!-- /measured --> is written by a script,
 everything else by people."""
 
+import pathlib
 import re
 import sys
 import textwrap
 
+SCRIPTS = pathlib.Path(__file__).resolve().parent
 MARK = re.compile(r"<!-- measured (\S+) -->.*?<!-- /measured -->", re.DOTALL)
 
 
@@ -43,9 +45,18 @@ def filled(page, text, contents, others=()):
     return now
 
 
+def unnamed(text, script):
+    """What is wrong with a page that does not name the script of ours which fills it; nothing if it does."""
+    if script.resolve().parent != SCRIPTS or f"scripts/{script.name}" in text:
+        return None
+    return f"the page does not say that scripts/{script.name} fills it"
+
+
 def fill(page, contents, check, others=()):
     """Whether `page` says what was measured; without `check` it does afterwards."""
     text = page.read_text()
+    if wrong := unnamed(text, pathlib.Path(sys.argv[0])):
+        sys.exit(f"{page}: {wrong}")
     now = filled(page, text, contents, others)
     if now == text:
         return True

@@ -35,6 +35,12 @@ class Signals(unittest.TestCase):
                         self.assertIn(row, ROWS, name)
         self.assertGreaterEqual(named, 12)
 
+    def test_every_scenario_that_charges_by_bytes_says_what_an_ack_takes(self):
+        charged = {name: text for name, text in SCENARIOS.items() if re.search(r"^mac_efficiency", text, re.MULTILINE)}
+        self.assertGreaterEqual(len(charged), 18)
+        for name, text in charged.items():
+            self.assertRegex(text, r"#.*\bACKs?\b", name)
+
     def test_every_scenario_that_tells_late_is_in_the_page(self):
         for name, text in SCENARIOS.items():
             if re.search(r"(?<!end_)\b(detection_delay|late|delay) = \"[1-9]", text):
