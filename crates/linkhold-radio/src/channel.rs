@@ -165,6 +165,12 @@ impl Channels {
         }
     }
 
+    /// Whether the radio has noticed the primary user of a channel, which may not be the working one any more.
+    pub(crate) fn has_noticed(&self, channel: usize) -> bool {
+        let user = self.users.get(channel).and_then(Option::as_ref);
+        self.notices_users && user.is_some_and(PrimaryUser::is_detected)
+    }
+
     /// When the burst of the working channel's primary user ends, if it transmits.
     pub(crate) fn burst_end(&self) -> Instant {
         self.users[self.working].as_ref().map_or(Instant::FAR_FUTURE, PrimaryUser::toggles_at)

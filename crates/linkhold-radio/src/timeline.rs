@@ -384,12 +384,16 @@ impl Timeline {
         self.condition = is;
         self.retuning_until = until;
         let network = Scope::Network;
+        // A user that the radio left as soon as it had noticed it. What was sent into its burst before is lost as
+        // it is where the radio stays.
+        let left = was == Condition::Colliding && self.channels.has_noticed(self.channel);
 
         if let Some(until) = until
             && was_until != Some(until)
         {
             // A switch while retuning only moves the end.
-            self.signals.started(SilenceSource::Switching, at, at, Some(until.since(at)), out);
+            let since = if left { self.taken_since } else { at };
+            self.signals.started(SilenceSource::Switching, at, since, Some(until.since(at)), out);
             self.meter.start(at, network, Cause::ChannelSwitch);
         }
         let taken = |condition| matches!(condition, Condition::Occupied | Condition::Colliding);
@@ -417,7 +421,7 @@ impl Timeline {
             self.signals.ended(SilenceSource::User, at, at, out);
         }
         if taken(was) && !taken(is) {
-            if was == Condition::Colliding {
+            if was == Condition::Colliding && !left {
                 self.signals.unnoticed();
             }
             self.meter.end(at, network, Cause::PrimaryUser);

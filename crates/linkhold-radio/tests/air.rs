@@ -399,6 +399,26 @@ fn the_policy_leaves_an_occupied_channel_for_the_best_free_one() {
 }
 
 #[test]
+fn a_user_that_is_noticed_and_left_is_told_since_its_burst_began() {
+    let mut config = config(Mac::Shared, 1);
+    config.channels[0].primary_user = Some(busy_user(300, 300, 20));
+    config.channels.push(ChannelConfig { phy_rate: BitRate::from_mbps(12), ..channel() });
+    config.switching = Switching { delay: ms(10), policy: SwitchPolicy::OnPrimaryUser, scripted: vec![] };
+    let seed = (0..).find(|&seed| {
+        let mut driver = Driver::new(config.clone(), seed);
+        driver.run(at(0));
+        driver.links.len() == 1
+    });
+    let mut driver = Driver::new(config, seed.unwrap());
+    driver.run(at(20_000));
+    // A burst of less than 20 ms is over before it is noticed. The first that is not makes the radio leave for good.
+    let (begins, since, kind) = changes(&driver)[0];
+    assert_eq!((since, kind), (begins - 20, started(Cause::ChannelSwitch, Some(ms(10)))));
+    let told = driver.air.told().expect("the radio has silences");
+    assert_eq!((told.told, told.silences - told.missed), (1, 1), "{told:?}");
+}
+
+#[test]
 fn the_policy_waits_while_every_channel_is_occupied() {
     let mut config = config(Mac::Shared, 1);
     config.channels[0].primary_user = Some(PrimaryUserConfig { off_mean: ms(0), ..busy_user(100, 0, 0) });

@@ -131,6 +131,18 @@ pub(crate) fn fits(mac: &Mac, channels: &[ChannelConfig], file: &File, reader: &
     let Some(slowest) = channels.iter().map(uplink).min() else { return true };
     let Err(error) = config.check(**file.radio.stations, slowest) else { return true };
     let table = &file.radio.grants;
+    if let GrantsError::Grant { wanted, room } = error
+        && config.proactive.is_none()
+        && config.uplink_rate.is_none()
+    {
+        // No key of the table is the cause: the channel itself is too slow for the smallest grant.
+        let what = format!("an uplink subframe carries {room} B, and the smallest grant is of {wanted} B");
+        let right = "write a higher rate, a shorter contention, or a longer frame";
+        let rates = file.radio.phy_rate.iter().map(|at| &at.spot);
+        let rates: Vec<&Spot> = rates.chain(file.radio.channels.iter().map(|at| &at.phy_rate.spot)).collect();
+        reader.report_between(&rates, what, right);
+        return false;
+    }
     let (keys, right) = advice(&error, config);
     let spots: Vec<&Spot> = keys.iter().filter_map(|key| spot(table, key)).collect();
     // Of the keys that the problem is about, those that the user wrote; else the first one's place.

@@ -21,6 +21,7 @@ mod file;
 mod flows;
 mod grants;
 mod grants_keys;
+mod hints;
 mod ieee802154;
 mod link;
 pub mod mechanism;
@@ -181,7 +182,7 @@ impl Scenario {
     /// What is valid and still probably not meant, a sentence each; most scenarios have none.
     #[must_use]
     pub fn hints(&self) -> Vec<String> {
-        summary::hints(&self.cases)
+        hints::hints(&self.cases)
     }
 
     /// The cases, in the file's order; at least one.

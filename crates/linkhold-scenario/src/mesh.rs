@@ -53,6 +53,9 @@ pub(crate) fn mesh(
         .map_err(|error| reader.report(&mesh.attenuation.spot, error.to_string(), "write 2 or 4"))
         .ok();
     let channels = channels(file, mesh, reader, traces);
+    if *mesh.retry_limit == 0 {
+        reader.report(&mesh.retry_limit.spot, "a frame has at least one attempt", "write 1 or more");
+    }
     let rts = mesh.rts_threshold.value.value().map(|bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX));
     let config = MeshConfig {
         nodes: **mesh.nodes,

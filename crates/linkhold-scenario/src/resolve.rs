@@ -8,9 +8,9 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, LEAST_JITTER, Mac, PowerConfig,
-    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, SwitchPolicy,
-    Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, InSilence, LEAST_JITTER, Mac,
+    PowerConfig, QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing,
+    SwitchPolicy, Switching, TraceLink,
 };
 use linkhold_tcp::TcpConfig;
 
@@ -181,6 +181,14 @@ fn radio(
         dcf::report_idle_without(file, reader);
     }
     let router = queue(&file.router, reader);
+    if *file.station.in_silence == InSilence::Flush {
+        let what = "a station keeps what it has queued through a silence";
+        reader.report(
+            &file.station.in_silence.spot,
+            what,
+            "write \"drop\" or \"queue\"; \"flush\" is the router's",
+        );
+    }
     let station_queue = queue(&file.station, reader);
     let link = link?;
     let config = AirConfig {
@@ -199,7 +207,7 @@ fn radio(
                 .map(|own| told::resolve(&own.told, file, reader))
                 .unwrap_or_default(),
             station_sensing: signals_of_stations,
-            switching: told::resolve(&radio.switching.told, file, reader),
+            switching: told::switching(file, reader),
             gaps: radio.trace.as_ref().map(|own| told::resolve(&own.told, file, reader)).unwrap_or_default(),
             users: link.users_told,
         },
@@ -475,7 +483,16 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
             let quantum = match &queue.quantum {
                 None => default.quantum,
                 Some(bytes) => match u32::try_from(bytes.0.0) {
-                    Ok(quantum) if quantum <= MAX_QUANTUM => quantum,
+                    Ok(quantum) if (MIN_QUANTUM..=MAX_QUANTUM).contains(&quantum) => quantum,
+                    Ok(quantum) if quantum < MIN_QUANTUM => {
+                        let what = format!("a quantum of {} is too small", bytes.0);
+                        reader.report(
+                            &bytes.spot,
+                            what,
+                            "write at least 256B, as Linux does; one packet is 1514B",
+                        );
+                        return None;
+                    }
                     _ => {
                         let what = format!("a quantum of {} is too large", bytes.0);
                         reader.report(&bytes.spot, what, "write at most 1MiB; one packet is 1514B");
@@ -499,4 +516,6 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
 
 /// Packets; the order of a Wi-Fi driver's transmit queue.
 const FIFO_LIMIT: u32 = 100;
+/// Smallest quantum, bytes (Linux, net/sched/sch_fq_codel.c, `fq_codel_change`).
+const MIN_QUANTUM: u32 = 256;
 const MAX_QUANTUM: u32 = 1 << 20;

@@ -577,6 +577,11 @@ impl FromNode for Frequency {
             Some(per_second) if per_second < 0.0 => {
                 reader.report(spot, format!("{text:?} is negative"), right)
             }
+            Some(0.0) => reader.report(
+                spot,
+                format!("{:?} is never", shorten(text)),
+                "write a rate above 0, or \"off\" where the key knows it",
+            ),
             Some(_) => reader.report(
                 spot,
                 format!("{:?} is out of range", shorten(text)),

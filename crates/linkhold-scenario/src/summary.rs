@@ -1,11 +1,9 @@
 //! Describes a scenario in words, for `linkhold scenario check` and the report.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
-use linkhold_core::settings::Surroundings;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::dcf::DcfConfig;
@@ -234,67 +232,6 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
          end {idle_time} after the last; {false_alarms}/s false alarms; {rate}",
         100.0 * missed.get()
     )
-}
-
-/// What is valid and still probably not meant.
-pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
-    let mut hints: Vec<String> = Vec::new();
-    let mut add = |hint: String| {
-        if !hints.contains(&hint) {
-            hints.push(hint);
-        }
-    };
-    for case in cases {
-        let mechanisms: Vec<&str> =
-            case.scenario.mechanisms.iter().map(|placed| placed.settings.name()).collect();
-        let highest_snr = highest_snr(&case.scenario.radio);
-        let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr };
-        for placed in &case.scenario.mechanisms {
-            let hint = placed.settings.hint(&around);
-            hint.into_iter().for_each(|hint| add(format!("{}: {}", hint.what, hint.instead)));
-        }
-        sparse_snr(&case.scenario.radio).into_iter().for_each(&mut add);
-        // In a mesh a node may do no more than carry others' packets.
-        if case.scenario.mesh.is_some() {
-            continue;
-        }
-        let stations = case.scenario.radio.stations;
-        let used: BTreeSet<u32> =
-            case.scenario.flows.iter().flat_map(|group| group.stations.iter().copied()).collect();
-        let idle = u64::from(stations).saturating_sub(used.len() as u64);
-        if idle == 0 || used.is_empty() {
-            continue;
-        }
-        let verb = if idle == 1 { "has" } else { "have" };
-        add(format!(
-            "{idle} of {} {verb} no flow: write station = \"all\" under [[flows]] for flows to each, or lower radio.stations",
-            count(stations as usize, "station")
-        ));
-    }
-    hints
-}
-
-/// Rows this many times further apart than usual are worth a word.
-const SPARSE: u64 = 10;
-
-/// A trace of SNR in which rows are missing.
-fn sparse_snr(radio: &AirConfig) -> Option<String> {
-    let SnrSource::Trace { trace, .. } = &radio.snr.as_ref()?.source else { return None };
-    let (usual, longest) = trace.spacing();
-    (longest.as_nanos() > SPARSE * usual.as_nanos()).then(|| {
-        format!(
-            "radio.snr.trace: rows are {usual} apart, and in one place {longest}; the SNR is taken for a straight line \
-             there: radio.snr.max_gap refuses longer gaps"
-        )
-    })
-}
-
-/// The highest SNR that a radio can tell, dB: infinite for a walk; `None` if it tells none.
-fn highest_snr(radio: &AirConfig) -> Option<f64> {
-    radio.snr.as_ref().map(|snr| match &snr.source {
-        SnrSource::Trace { trace, .. } => trace.range_db().1,
-        SnrSource::Walk(_) => f64::INFINITY,
-    })
 }
 
 fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
@@ -668,6 +605,6 @@ fn mechanism(mechanism: &PlacedMechanism, with_place: bool) -> String {
     text
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -36,6 +36,38 @@ pub(crate) fn resolve(own: &At<Told>, file: &File, reader: &Reader<'_>) -> ToldC
     told
 }
 
+/// Whether the table has false silences, and not only a word that there are none.
+fn are_on(told: &Told) -> bool {
+    told.false_alarms.as_ref().is_some_and(|at| at.value.value().is_some())
+}
+
+/// What channel switches tell. The common table's false silences are told as switches only where the radio
+/// switches, or where it has no other silence that they could be taken for.
+pub(crate) fn switching(file: &File, reader: &Reader<'_>) -> ToldConfig {
+    let own = &file.radio.switching.told;
+    let told = resolve(own, file, reader);
+    if own.false_alarms.is_some() || may_switch(file) || !has_another_source(file) {
+        return told;
+    }
+    ToldConfig { false_per_minute: 0.0, ..told }
+}
+
+/// Whether the radio may change its channel.
+fn may_switch(file: &File) -> bool {
+    let radio = &file.radio;
+    !radio.switches.is_empty() || *radio.switch_policy == SwitchPolicy::OnPrimaryUser
+}
+
+/// Whether false silences may be told as something else than channel switches.
+fn has_another_source(file: &File) -> bool {
+    let radio = &file.radio;
+    radio.trace.is_some()
+        || radio.primary_user.is_some()
+        || radio.channels.iter().any(|channel| channel.primary_user.is_some())
+        || radio.sensing.is_some()
+        || !radio.station_sensing.is_empty()
+}
+
 /// The rate of a key that the same table may be read for several times: a wrong one is reported once.
 fn per_minute(at: &At<OrOff<Frequency>>, reader: &Reader<'_>) -> f64 {
     let rate = at.value.value().map_or(0.0, |rate| rate.per_second * 60.0);
@@ -56,7 +88,7 @@ pub(crate) fn check_common(file: &File, reader: &Reader<'_>) {
     own.extend(radio.station_sensing.iter().map(|sensing| &sensing.told));
     own.extend(radio.trace.iter().map(|trace| &trace.told));
     own.push(&radio.switching.told);
-    let alarms = own.into_iter().chain([common]).any(|told| told.false_alarms.is_some());
+    let alarms = own.into_iter().chain([common]).any(|told| are_on(told));
     if let Some(length) = common.false_length.as_ref().filter(|_| !alarms) {
         let right = "write radio.told.false_alarms, or remove it";
         report_idle(&[&length.spot], "without false silences", right, reader);
@@ -88,7 +120,7 @@ fn may_fall_silent(file: &File) -> bool {
 /// told: those have their own rules.
 pub(crate) fn idle_without_silences<'f>(told: &'f Told, file: &'f File) -> Vec<&'f Spot> {
     let alarms = [told, &file.radio.told];
-    if alarms.iter().any(|told| told.false_alarms.is_some()) {
+    if alarms.iter().any(|told| are_on(told)) {
         return Vec::new();
     }
     let mut idle: Vec<&Spot> = Vec::new();

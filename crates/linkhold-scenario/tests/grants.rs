@@ -245,6 +245,14 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_would_be_right() {
 }
 
 #[test]
+fn a_channel_too_slow_for_the_smallest_grant_is_named_by_its_own_rate() {
+    let slow = text("802.16", "").replace("phy_rate = \"6Mbit/s\"", "phy_rate = \"50kbit/s\"");
+    let told = parse(&slow).expect_err("nothing fits").to_string();
+    assert!(told.contains("radio.phy_rate: an uplink subframe carries "), "{told}");
+    assert!(told.contains("the smallest grant is of 17 B; write a higher rate"), "{told}");
+}
+
+#[test]
 fn many_stations_share_the_room_for_unsolicited_grants() {
     let fifty = |period| {
         format!("stations = 50\n[radio.grants]\nproactive = \"100B\"\nproactive_period = {period}\n")

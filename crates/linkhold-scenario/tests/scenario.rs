@@ -216,6 +216,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
         ),
         ("[host]\ndelay = 3", "dir/s.toml:10:9: host.delay: 3 has no unit"),
         (
+            "[mesh]\nnodes = 2\nretry_limit = 0",
+            "mesh.retry_limit: a frame has at least one attempt; write 1 or more",
+        ),
+        (
             "[mesh]\nnodes = 2\n[host]\ndelay = \"1ms\"",
             "host.delay: the nodes of a mesh have no host of their own",
         ),
@@ -877,6 +881,38 @@ fn stations_without_a_flow_get_a_hint() {
 }
 
 #[test]
+fn packets_that_fit_between_no_two_quiet_periods_get_a_hint() {
+    let hints = |rate: &str, period: &str| {
+        let text = BASE.replace("stations = 2", "stations = 1");
+        let overrides = [
+            format!("radio.phy_rate=\"{rate}\""),
+            format!("radio.sensing={{ period = \"{period}\", duration = \"25ms\" }}"),
+        ];
+        let scenario = Scenario::parse(&text, "s.toml", &overrides, &NoFiles);
+        scenario.unwrap_or_else(|error| panic!("{error}")).hints()
+    };
+    let [hint] = &hints("50kbit/s", "150ms")[..] else { panic!("one hint") };
+    assert!(hint.starts_with("radio.sensing.period: a packet of 1500 B takes "), "{hint}");
+    assert!(hint.contains("leave 125ms between"), "{hint}");
+    assert_eq!(hints("24Mbit/s", "150ms"), Vec::<String>::new());
+}
+
+#[test]
+fn a_round_trip_longer_than_the_run_gets_a_hint() {
+    let text = BASE.replace("stations = 2", "stations = 1");
+    let hints = |rtt: &str| {
+        let overrides = [format!("wired.rtt=\"{rtt}\"")];
+        Scenario::parse(&text, "s.toml", &overrides, &NoFiles).expect("valid").hints()
+    };
+    assert_eq!(hints("1s"), Vec::<String>::new());
+    assert!(
+        hints("60s")[0].starts_with("wired.rtt: one round trip takes 60s, and the run lasts "),
+        "{:?}",
+        hints("60s")
+    );
+}
+
+#[test]
 fn a_station_that_nobody_reports_to_gets_a_hint() {
     let hints = |mechanisms: &str| {
         let text = with(&format!("[[cases]]\nname = \"lonely\"\nmechanisms = [{mechanisms}]\n"));
@@ -966,6 +1002,19 @@ fn a_queue_can_be_that_of_linux_wifi_and_every_parameter_can_be_another() {
     assert_eq!((wifi.target, wifi.interval, wifi.quantum), (ms(20), ms(100), 300));
     let slow = router("queue = \"mac80211-slow\"");
     assert_eq!((slow.target, slow.interval, slow.ecn), (ms(50), ms(300), false));
+    for (quantum, message) in [
+        ("255B", "router.quantum: a quantum of 255 B is too small; write at least 256B"),
+        ("2MiB", "router.quantum: a quantum of 2.1 MB is too large; write at most 1MiB"),
+    ] {
+        let told =
+            refused(&with(&format!("[router]\nqueue = \"fq_codel\"\nquantum = \"{quantum}\"\n")), &NoFiles);
+        assert!(told.contains(message), "{told}");
+    }
+    let told = refused(&with("[station]\nin_silence = \"flush\"\n"), &NoFiles);
+    assert!(
+        told.contains("station.in_silence: a station keeps what it has queued through a silence"),
+        "{told}"
+    );
     let told = refused(&with("[router]\ntarget = \"20ms\"\n"), &NoFiles);
     assert!(
         told.contains(

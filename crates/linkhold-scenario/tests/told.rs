@@ -57,6 +57,23 @@ fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_ou
 }
 
 #[test]
+fn common_false_silences_are_told_as_switches_only_where_the_radio_switches() {
+    let rate = |radio: &str| signals(&format!("{CELL}{radio}")).switching.false_per_minute;
+    let common = "[radio.told]\nfalse_alarms = \"60/min\"\n";
+    let user = format!("[radio.primary_user]\n{USER}");
+    let two = "channels = [{ phy_rate = \"24Mbit/s\", primary_user = { on_mean = \"300ms\", off_mean = \"1s\" } }, \
+               { phy_rate = \"12Mbit/s\" }]\n";
+    assert_eq!(rate(&format!("{common}{user}")), 0.0);
+    assert_eq!(rate(&format!("{common}[radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n")), 0.0);
+    let leaving = signals(&format!("{two}switch_policy = \"on-primary-user\"\n{common}"));
+    assert_eq!(leaving.switching.false_per_minute, 60.0);
+    assert_eq!(rate(&format!("switches = [{{ at = \"3s\", to_channel = 0 }}]\n{common}{user}")), 60.0);
+    assert_eq!(rate(&format!("{user}[radio.switching.told]\nfalse_alarms = \"1/s\"\n")), 60.0);
+    // They are told as something where nothing else can silence the radio.
+    assert_eq!(rate(common), 60.0);
+}
+
+#[test]
 fn every_channels_user_has_its_own() {
     let told = signals(
         "channels = [{ phy_rate = \"24Mbit/s\", primary_user = { on_mean = \"1s\", off_mean = \"1s\", told = { late = \"5ms\" } } }, \
@@ -97,6 +114,14 @@ fn what_is_wrong_or_does_nothing_is_named_with_what_would_be_right() {
         (
             format!("{CELL}[radio.told]\nfalse_length = \"1s\"\n"),
             "radio.told.false_length: does nothing without false silences; write radio.told.false_alarms, or remove it",
+        ),
+        (
+            format!("{CELL}[radio.told]\nfalse_alarms = \"off\"\nfalse_length = \"1s\"\n"),
+            "radio.told.false_length: does nothing without false silences; write radio.told.false_alarms, or remove it",
+        ),
+        (
+            format!("{CELL}[radio.told]\nfalse_alarms = \"0/s\"\n"),
+            "radio.told.false_alarms: \"0/s\" is never; write a rate above 0, or \"off\" where the key knows it",
         ),
         (
             format!("{CELL}[radio.primary_user]\n{USER}told = {{ false_length = \"1s\" }}\n"),

@@ -81,7 +81,7 @@ impl EnergyMeter {
         self.law
     }
 
-    /// Power in the band, full scale being 1; not finite if a sample is not, or is beyond 1e12.
+    /// Power in the band, full scale being 1; not finite if a sample is not, or is beyond 1e19.
     ///
     /// `block` has the planned length; of a shorter one the missing samples count as zero.
     pub fn measure(&mut self, block: &[Sample]) -> f64 {

@@ -193,10 +193,15 @@ impl Sensor {
     /// [`SampleError`] names a sample that is no number. The sensor can only be finished then.
     pub fn on_block(&mut self, block: &[Sample]) -> Result<Option<Event>, SampleError> {
         let power = self.meter.measure(block);
-        if !power.is_finite() {
+        // What one sample that is too large adds to a block's power, at least, whatever its share of the band.
+        let suspicious = (f64::from(LARGEST) / block.len().max(1) as f64).powi(2);
+        if !power.is_finite() || power > suspicious {
             let bad = |sample: &Sample| !(sample.re.abs() <= LARGEST && sample.im.abs() <= LARGEST);
-            let index = block.iter().position(bad).unwrap_or(0);
-            return Err(SampleError::NotANumber { sample: self.summary.samples + index as u64 });
+            let found = block.iter().position(bad);
+            if found.is_some() || !power.is_finite() {
+                let sample = self.summary.samples + found.unwrap_or(0) as u64;
+                return Err(SampleError::NotANumber { sample });
+            }
         }
         self.summary.samples += self.block as u64;
         let at = self.summary.samples;

@@ -336,4 +336,14 @@ fn a_sample_that_is_no_number_is_named() {
     block[5].re = f32::INFINITY;
     let error = sensor.on_block(&block).expect_err("infinite");
     assert!(error.to_string().starts_with("sample 133 is no number"), "{error}");
+    // Integers that are read as floats look like this: numbers, and no samples.
+    for settings in [exact(BAND, Window::Hann), exact(None, Window::Rectangular)] {
+        let mut sensor = Sensor::new(&settings).expect("right");
+        block[5].re = 1e12;
+        sensor.on_block(&block).expect("the largest");
+        (block[5].re, block[70].im) = (0.0, -1e13);
+        let error = sensor.on_block(&block).expect_err("beyond 1e12");
+        assert!(error.to_string().starts_with("sample 198 is no number (or beyond 1e12)"), "{error}");
+        block[70].im = 0.0;
+    }
 }

@@ -103,6 +103,8 @@ impl Drawn {
         for (index, name) in ["router", "station"].into_iter().enumerate() {
             let queue = ["fifo", "fq_codel", "mac80211", "mac80211-slow"][self.queues[index]];
             let in_silence = ["queue", "drop", "flush"][self.in_silence[index]];
+            // Only the router's queue is flushed.
+            let in_silence = if name == "station" && in_silence == "flush" { "drop" } else { in_silence };
             text.push_str(&format!(
                 "[{name}]\nqueue = \"{queue}\"\nlimit = \"{}pkt\"\nin_silence = \"{in_silence}\"\n",
                 self.limit

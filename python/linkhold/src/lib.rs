@@ -21,7 +21,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::Run;
     #[pymodule_export]
-    use crate::simulate::run_points;
+    use crate::simulate::{check_simulated, run_points};
     #[pymodule_export]
     use crate::source::{check, schema};
 

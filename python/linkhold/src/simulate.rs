@@ -39,6 +39,28 @@ enum Failure {
     Failed(String),
 }
 
+/// Refuses cases that no simulator can run.
+fn refuse_unsupported(py: Python<'_>, scenario: &Scenario, cases: &[Case]) -> PyResult<()> {
+    for case in cases {
+        linkhold_sim::check(&case.scenario).map_err(|Unsupported { key, what, right }| {
+            unsupported_error(py, &scenario.problem(&case.name, &key, &what, &right))
+        })?;
+    }
+    Ok(())
+}
+
+/// Refuses a scenario that is wrong, or that no simulator can run.
+#[pyfunction]
+pub fn check_simulated(
+    py: Python<'_>,
+    file: Option<String>,
+    text: Option<String>,
+    set: Vec<String>,
+) -> PyResult<()> {
+    let scenario = Source::new(file, text).load(&set).map_err(|problems| scenario_error(py, &problems))?;
+    refuse_unsupported(py, &scenario, &scenario.cases())
+}
+
 /// Runs a scenario at every point: a point is a list of `key=value` overrides.
 #[pyfunction]
 #[pyo3(signature = (file, text, points, seeds, threads, keep_series, baseline=None))]
@@ -60,12 +82,8 @@ pub fn run_points(
         .map(|set| source.load(set).map_err(|problems| scenario_error(py, &problems)))
         .collect::<PyResult<Vec<Scenario>>>()?;
     let cases: Vec<Vec<Case>> = scenarios.iter().map(Scenario::cases).collect();
-    for (scenario, case) in
-        scenarios.iter().zip(&cases).flat_map(|(s, cases)| cases.iter().map(move |case| (s, case)))
-    {
-        linkhold_sim::check(&case.scenario).map_err(|Unsupported { key, what, right }| {
-            unsupported_error(py, &scenario.problem(&case.name, &key, &what, &right))
-        })?;
+    for (scenario, cases) in scenarios.iter().zip(&cases) {
+        refuse_unsupported(py, scenario, cases)?;
     }
     if let Some(baseline) = baseline {
         for cases in &cases {

@@ -101,6 +101,26 @@ def test_a_part_of_the_time_can_be_shown(result):
     assert not lines(figure, "none")
 
 
+def test_a_time_without_a_whole_interval_is_refused(result):
+    with pytest.raises(ValueError, match="start_s = 0 to end_s = 0.05 no interval"):
+        linkhold.plots.goodput(result, end_s=0.05)
+
+
+def test_cases_with_limits_of_their_own_show_each():
+    from conftest import SCENARIO
+
+    slow = SCENARIO + '[[cases]]\nname = "slow"\nset = { "radio.phy_rate" = "6Mbit/s" }\n'
+    result = linkhold.run(slow, set={"duration": "2s"})
+    limits = {run["case"]: run["link"]["goodput_limit_bps"] / 1e6 for run in result.runs}
+    words = [text.get_text() for text in linkhold.plots.compare(result).axes[0].texts]
+    assert {f"limit {limit:.4g}" for limit in limits.values()} <= set(words)
+    assert sum(text.startswith("limit ") for text in words) == len(limits)
+    names = [name for name in legend(linkhold.plots.goodput(result)) if name.startswith("limit")]
+    assert names == [f"limit, {case}" for case in result.cases]
+    alike = linkhold.plots.compare(result, cases=["none", "dsasync"])
+    assert sum(text.get_text().startswith("limit ") for text in alike.axes[0].texts) == 1
+
+
 def test_long_series_are_thinned_to_means_and_the_axis_says_so():
     from conftest import SCENARIO
 

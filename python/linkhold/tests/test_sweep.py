@@ -42,6 +42,15 @@ def test_a_sweep_can_be_a_table():
     assert limits[2] == pytest.approx(2 * limits[0], rel=0.01)
 
 
+def test_a_table_has_the_columns_of_all_points_and_values_of_several_kinds_as_text():
+    pytest.importorskip("pyarrow")
+    over = [{"wired.rtt": "3ms"}, {"wired.rtt": "3ms", "tcp.window_scale": "off"}, {"tcp.window_scale": 7}]
+    table = linkhold.sweep(SCENARIO, over=over, set=SHORT, table=True)
+    assert table.column_names[:4] == ["wired.rtt", "tcp.window_scale", "case", "seed"]
+    assert table.column("wired.rtt").to_pylist()[::2] == ["3ms", "3ms", None]
+    assert table.column("tcp.window_scale").to_pylist()[::2] == [None, "off", "7"]
+
+
 def test_everything_is_checked_before_anything_runs():
     with pytest.raises(linkhold.ScenarioError, match=r"--set wired\.rtt=fast"):
         linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "fast"]}, set={"duration": "100000min"})
@@ -84,6 +93,16 @@ def test_a_client_gives_the_rows_of_this_machine(scenario):
     over = {"wired.rtt": ["3ms", "50ms"]}
     here = linkhold.sweep(scenario, over=over, set=SHORT, seeds=2)
     assert linkhold.sweep(scenario, over=over, set=SHORT, seeds=2, client=FakeClient()) == here
+
+
+def test_a_client_gets_no_task_if_a_point_cannot_be_simulated(scenario):
+    class Waiting(FakeClient):
+        def map(self, *args, **arguments):
+            raise AssertionError("a task was sent")
+
+    over = {"flows.0.transport": ["tcp", "quic"]}
+    with pytest.raises(linkhold.ScenarioError, match="no QUIC"):
+        linkhold.sweep(scenario, over=over, set=SHORT, client=Waiting())
 
 
 def test_a_client_is_told_to_stop_when_the_user_does(scenario):

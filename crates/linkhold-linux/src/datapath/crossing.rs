@@ -164,9 +164,18 @@ fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found:
     for (place, key) in [(wired, "wired"), (radio, "radio")] {
         if let Some(controller) = place.controller.as_ref().filter(|_| place.bridge().is_none()) {
             let (name, controller) = (&place.name, &controller.name);
+            // The datapath of Open vSwitch (net/openvswitch/vport-netdev.c) forwards by itself, and never by its name.
+            let remedy = if controller == "ovs-system" {
+                format!(
+                    "what Open vSwitch forwards does not come past the firewall: take {name} out of it (`ovs-vsctl del-port \
+                     {name}`) and route, or use a bridge of the kernel's"
+                )
+            } else {
+                format!("write {controller} in place of {name} under `{key}`")
+            };
             found.hidden.push(Hidden {
                 reason: format!("{name} is a port of {controller}, under whose name its packets are routed"),
-                remedy: format!("write {controller} in place of {name} under `{key}`"),
+                remedy,
             });
             return;
         }
@@ -227,18 +236,44 @@ fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfi
             "IPv6 on the bridge {name} passes unmanaged: `sysctl -w net.bridge.bridge-nf-call-ip6tables=1`"
         ));
     }
-    let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
-    if !has_route(&routes, name) {
-        found.doubts.push(format!(
-            "no route leads out by the bridge {name}, so the agent's own acknowledgments do not leave and windows stay as \
-             they are: give {name} an address (`ip address add ... dev {name}`) and a default route"
-        ));
-    }
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let routed =
+        (has_route(&read("/proc/net/route"), name), has_ipv6_route(&read("/proc/net/ipv6_route"), name));
+    found.doubts.extend(without_routes(name, routed));
+}
+
+/// What a bridge without a route keeps the agent from; nothing if IPv4 and IPv6 (`routed`) both leave by it. A
+/// family that has none may have no traffic, either.
+fn without_routes(name: &str, routed: (bool, bool)) -> Option<String> {
+    let (whose, prefix) = match routed {
+        (true, true) => return None,
+        (false, false) => ("", "..."),
+        (false, true) => (" of IPv4", "..."),
+        (true, false) => (" of IPv6", "...:.../64"),
+    };
+    Some(format!(
+        "no route{whose} leads out by the bridge {name}, so the agent's own acknowledgments{whose} do not leave and windows \
+         stay as they are: give {name} an address (`ip address add {prefix} dev {name}`) and a default route"
+    ))
 }
 
 /// True if /proc/net/route names the interface.
 fn has_route(routes: &str, interface: &str) -> bool {
     routes.lines().skip(1).any(|line| line.split_whitespace().next() == Some(interface))
+}
+
+/// True if /proc/net/ipv6_route has a route by the interface that leads to more than itself and its neighbours:
+/// not a link-local one, a group's, or an address of its own (RTF_LOCAL; Linux, include/uapi/linux/ipv6_route.h).
+fn has_ipv6_route(routes: &str, interface: &str) -> bool {
+    const RTF_UP: u32 = 0x1;
+    const RTF_LOCAL: u32 = 0x8000_0000;
+    routes.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [to, _, _, _, _, _, _, _, flags, by] = fields[..] else { return false };
+        let flags = u32::from_str_radix(flags, 16).unwrap_or(0);
+        let near = to.starts_with("fe8") || to.starts_with("ff");
+        by == interface && flags & RTF_UP != 0 && flags & RTF_LOCAL == 0 && !near
+    })
 }
 
 /// Something that lets established flows bypass the firewall.
@@ -429,6 +464,13 @@ mod tests {
             vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, None), ("bond0", Kind::Other, None)];
         let told = reasons(&look_at(bond, BOTH));
         assert!(told.contains("write bond0 in place of eth0 under `wired`"), "{told}");
+        let switch = vec![
+            ("eth0", Kind::Other, None),
+            ("wlan0", Kind::Other, Some(2)),
+            ("ovs-system", Kind::Other, None),
+        ];
+        let told = reasons(&look_at(switch, BOTH));
+        assert!(told.contains("ovs-vsctl del-port wlan0") && !told.contains("write ovs-system"), "{told}");
     }
 
     #[test]
@@ -443,10 +485,7 @@ mod tests {
         for (kind, netfilter) in [(PLAIN_BRIDGE, BOTH), (Kind::Bridge { ipv4: true, ipv6: true }, NEITHER)] {
             let seen = look_at(ports(kind), netfilter);
             assert_eq!((&seen.bridged, &seen.hidden), (&pair, &vec![]));
-            assert!(
-                seen.doubts.iter().all(|doubt| doubt.contains("no route leads out by the bridge")),
-                "{seen:?}"
-            );
+            assert!(seen.doubts.iter().all(|doubt| doubt.contains("leads out by the bridge")), "{seen:?}");
         }
         let ipv4_only = look_at(ports(PLAIN_BRIDGE), BridgeNetfilter { ipv4: true, ipv6: false });
         assert!(ipv4_only.doubts[0].contains("IPv6 on the bridge br-none passes unmanaged"));
@@ -477,6 +516,35 @@ mod tests {
         let routes = "Iface\tDestination\tGateway\nbr-lan\t00000000\t0100A8C0\neth1\t0000A8C0\t00000000\n";
         assert!(has_route(routes, "br-lan") && has_route(routes, "eth1"));
         assert!(!has_route(routes, "br") && !has_route("", "br-lan") && !has_route(routes, "Iface"));
+    }
+
+    #[test]
+    fn ipv6_routes_are_read_and_a_family_without_one_is_named() {
+        // Linux 6.18: a network, a neighbour, a default route, an address of its own, a group.
+        let line = |to: &str, flags: &str, by: &str| {
+            format!("{to:0<32} 40 {:0<32} 00 {:0<32} 00000100 00000001 00000000 {flags} {by:>8}\n", "", "")
+        };
+        let near = line("fe80", "00000001", "br-lan") + &line("ff", "00000001", "br-lan");
+        let own = line("fd000000000000010000000000000001", "80200001", "br-lan");
+        for (routes, found) in [
+            (line("fd00", "00000001", "br-lan"), true),
+            (line("", "00000003", "br-lan"), true),
+            (line("", "00000003", "eth1"), false),
+            (line("", "00000002", "br-lan"), false),
+            (format!("{near}{own}"), false),
+            ("fd00 40\nnothing\n".to_owned(), false),
+        ] {
+            assert_eq!(has_ipv6_route(&routes, "br-lan"), found, "{routes}");
+        }
+        assert_eq!(without_routes("br-lan", (true, true)), None);
+        for (routed, words) in [
+            ((false, false), "no route leads out by the bridge br-lan, so"),
+            ((false, true), "no route of IPv4 leads out by the bridge br-lan"),
+            ((true, false), "acknowledgments of IPv6 do not leave"),
+        ] {
+            let told = without_routes("br-lan", routed).expect("a doubt");
+            assert!(told.contains(words), "{told}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Requests and their answers over connections that stay, as the web's are: data both ways on one connection,
-//! in turn, while windows are clamped and the radio falls silent.
+//! Data both ways on one connection, while windows are clamped and the radio falls silent: in turn, as requests and
+//! their answers over connections that stay (the web's), and at once.
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,11 +19,14 @@ const SIZES: [(u32, u32); 3] = [(100, 200_000), (200_000, 100), (30_000, 30_000)
 const FREEZE: &str = r#"{"freeze":{"cause":"primary-user"}}"#;
 const THAW: &str = r#"{"thaw":{"cause":"primary-user"}}"#;
 
-/// Bytes of an exchange, which differ from those of the exchanges beside it.
+/// The byte at a place of a stream or of an exchange, which differs from those of the ones beside it.
+fn byte(exchange: u64, at: u64) -> u8 {
+    ((at + 31 * exchange).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+/// Bytes of an exchange.
 fn body(exchange: u64, length: u32) -> Vec<u8> {
-    (0..u64::from(length))
-        .map(|at| ((at + 31 * exchange).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
-        .collect()
+    (0..u64::from(length)).map(|at| byte(exchange, at)).collect()
 }
 
 fn expect(stream: &mut TcpStream, wanted: &[u8]) -> std::io::Result<()> {
@@ -131,6 +134,123 @@ pub fn requests_and_answers() -> Outcome {
             server.join().expect("no panic")??;
         }
         let status = agent.status();
+        assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
+        assert_eq!(
+            (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),
+            (0, 0, 0),
+            "{status}"
+        );
+    }
+    Ok(())
+}
+
+/// Sends one stream over a connection until it is told to stop, and meanwhile reads another until the other end has
+/// stopped; `came` counts its bytes.
+fn talk(
+    stream: &TcpStream,
+    sends: u64,
+    reads: u64,
+    came: &AtomicU64,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(STALL))?;
+    stream.set_write_timeout(Some(STALL))?;
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(move || -> std::io::Result<()> {
+            let (mut writer, mut at) = (stream, 0);
+            let mut part = [0; 16 << 10];
+            while !stop.load(Ordering::Relaxed) {
+                (at..).zip(&mut part).for_each(|(at, slot)| *slot = byte(sends, at));
+                writer.write_all(&part)?;
+                at += part.len() as u64;
+            }
+            writer.shutdown(Shutdown::Write)
+        });
+        let (mut reader, mut at) = (stream, 0);
+        let mut part = [0; 16 << 10];
+        loop {
+            let length = match reader.read(&mut part) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if (at..).zip(&part[..length]).any(|(at, &found)| found != byte(reads, at)) {
+                return Err(std::io::Error::other("other bytes than were sent"));
+            }
+            at += length as u64;
+            came.store(at, Ordering::Relaxed);
+        }
+        sending.join().expect("no panic")
+    })
+}
+
+/// Both ends send all the time, over a connection that the station opened and one that the correspondent opened. In a
+/// silence nothing comes to the station; after it both streams go on, and no byte is missing or another.
+pub fn both_ways_at_once() -> Outcome {
+    const SILENCE: Duration = Duration::from_millis(300);
+    const PART: u64 = 500_000;
+    let path = Path::build()?;
+    for settings in ["[channel]\ncapacity = \"100Mbit/s\"\n", ""] {
+        let agent = AgentProcess::start(&path, settings);
+        let stop = Arc::new(AtomicBool::new(false));
+        // By connection: what came to the station, and to the correspondent.
+        let mut came: Vec<[Arc<AtomicU64>; 2]> = Vec::new();
+        let mut talking = Vec::new();
+        for (number, (server, client, addr)) in
+            [(&path.ch, &path.sh, IpAddr::from(Path::CH_V4)), (&path.sh, &path.ch, IpAddr::from(Path::SH_V6))]
+                .into_iter()
+                .enumerate()
+        {
+            let address: SocketAddr = (addr, 7450 + number as u16).into();
+            let listener = server.enter(|| TcpListener::bind(address))??;
+            let counts = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
+            let station_serves = number == 1;
+            let (to_station, to_correspondent) = (2 * number as u64, 2 * number as u64 + 1);
+            for serves in [true, false] {
+                let at_station = serves == station_serves;
+                let (sends, reads) =
+                    if at_station { (to_correspondent, to_station) } else { (to_station, to_correspondent) };
+                let count = Arc::clone(&counts[usize::from(!at_station)]);
+                let stop = Arc::clone(&stop);
+                let listener = serves.then(|| listener.try_clone()).transpose()?;
+                let end = if serves { server } else { client };
+                talking.push(end.spawn("talks", move || {
+                    let stream = match listener {
+                        Some(listener) => listener.accept()?.0,
+                        None => TcpStream::connect_timeout(&address, STALL)?,
+                    };
+                    talk(&stream, sends, reads, &count, &stop)
+                })?);
+            }
+            came.push(counts);
+        }
+        let all = || came.iter().flatten().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<u64>>();
+        let go_on = || {
+            for (count, before) in came.iter().flatten().zip(all()) {
+                wait_for(count, before + PART);
+            }
+        };
+        for _ in 0..4 {
+            go_on();
+            agent.signal(FREEZE);
+            // What was past the agent when it was told is at the station soon.
+            std::thread::sleep(Duration::from_millis(50));
+            let before = all();
+            std::thread::sleep(SILENCE - Duration::from_millis(50));
+            let during = all();
+            agent.signal(THAW);
+            for (before, during) in before.chunks(2).zip(during.chunks(2)) {
+                assert_eq!(before[0], during[0], "data came to the station in a silence");
+            }
+        }
+        go_on();
+        stop.store(true, Ordering::Relaxed);
+        for one in talking {
+            one.join().expect("no panic")??;
+        }
+        let status = agent.status();
+        println!("{:?} bytes came; {} packets held", all(), status.packets.holds);
         assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
         assert_eq!(
             (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),

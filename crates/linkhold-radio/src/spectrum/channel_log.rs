@@ -36,8 +36,8 @@ pub enum ChannelLogErrorKind {
     NoChannel,
     /// A channel's entry after the interval.
     ChannelAfterInterval,
-    /// A second entry of this channel: its band, its number there, and the line of the first.
-    Doubled(u16, u16, u32),
+    /// A second entry of this channel: its band, its number there, and the lines of the first and the second.
+    Doubled(u16, u16, u32, u32),
     /// No entry of this channel, though there is one of a higher band or number.
     Missing(u16, u16),
     /// Noise over time of a channel that is not described.
@@ -62,6 +62,14 @@ pub struct ChannelLogError {
     pub kind: ChannelLogErrorKind,
 }
 
+impl ChannelLogErrorKind {
+    /// With the line that it is about: `read` unless it names one.
+    fn at(self, read: u32) -> ChannelLogError {
+        let line = if let Self::Doubled(.., second) = self { second } else { read };
+        ChannelLogError { line, kind: self }
+    }
+}
+
 impl fmt::Display for ChannelLogErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,8 +80,8 @@ impl fmt::Display for ChannelLogErrorKind {
             Self::ChannelAfterInterval => {
                 f.write_str("a channel is described after the interval; all channels come first")
             }
-            Self::Doubled(band, id, line) => {
-                write!(f, "channel {id} of band {band} is described twice, first in line {line}")
+            Self::Doubled(band, id, first, _) => {
+                write!(f, "channel {id} of band {band} is described twice, first in line {first}")
             }
             Self::Missing(band, id) => write!(
                 f,
@@ -211,9 +219,9 @@ impl ChannelLog {
         for (line, text) in (1_usize..).zip(bytes.split(|&byte| byte == b'\n')) {
             let line = u32::try_from(line).unwrap_or(u32::MAX);
             last_line = line;
-            reading.read(line, text, most).map_err(|kind| ChannelLogError { line, kind })?;
+            reading.read(line, text, most).map_err(|kind| kind.at(line))?;
         }
-        let wrong = |kind| ChannelLogError { line: last_line, kind };
+        let wrong = |kind: ChannelLogErrorKind| kind.at(last_line);
         reading.close().map_err(wrong)?;
         reading.finish().map_err(wrong)
     }
@@ -305,7 +313,7 @@ impl Reading {
         self.channels.sort_by_key(|&(band, id, line, _)| (band, id, line));
         let twice = self.channels.windows(2).find(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1));
         if let Some(pair) = twice {
-            return Err(ChannelLogErrorKind::Doubled(pair[0].0, pair[0].1, pair[0].2));
+            return Err(ChannelLogErrorKind::Doubled(pair[0].0, pair[0].1, pair[0].2, pair[1].2));
         }
         let bands = self.bands()?;
         for (index, &(band, id, ..)) in self.channels.iter().enumerate() {

@@ -70,7 +70,12 @@ fn each_kind_of_bad_log_is_named_with_its_line() {
         ("1 1 nan 0\n", 1, "bandwidth \"nan\" is not"),
         ("1 1 1e6 -1\n", 1, "noise \"-1\" is not"),
         ("1 1 1e6 inf\n", 1, "noise \"inf\" is not"),
-        ("1 1 1e6 0\n1 2 1e6 0\n1 1 2e6 0\n", 4, "channel 1 of band 1 is described twice, first in line 1"),
+        ("1 1 1e6 0\n1 2 1e6 0\n1 1 2e6 0\n", 3, "channel 1 of band 1 is described twice, first in line 1"),
+        (
+            "1 1 1e6 0\n1 1 1e6 0\n\ninterval 1\n",
+            2,
+            "channel 1 of band 1 is described twice, first in line 1",
+        ),
         ("1 1 1e6 0\n1 3 1e6 0\n", 3, "channel 2 of band 1 is not described"),
         ("1 1 1e6 0\n1 2 1e6 0\n2 1 1e6 0", 3, "channel 2 of band 2 is not described"),
         ("2 1 1e6 0\ninterval 1\n", 2, "channel 1 of band 1 is not described"),

@@ -36,7 +36,7 @@ fn check(path: &Path) -> Result<(), Failure> {
     let config = AgentConfig::load(path).map_err(|error| Failure::BadInput(error.to_string()))?;
     print(&format!(
         "{}: OK (agent {}: wired {}, radio {})\n",
-        path.display(),
+        super::shown(path),
         config.instance,
         config.wired.join(", "),
         config.radio.join(", ")

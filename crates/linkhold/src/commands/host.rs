@@ -35,5 +35,10 @@ fn check(path: &Path) -> Result<(), Failure> {
     for remark in config.remarks() {
         eprintln!("{remark}");
     }
-    print(&format!("{}: OK (host {}: radio {})\n", path.display(), config.instance, config.radio.join(", ")))
+    print(&format!(
+        "{}: OK (host {}: radio {})\n",
+        super::shown(path),
+        config.instance,
+        config.radio.join(", ")
+    ))
 }

@@ -30,6 +30,11 @@ fn agent_failure(error: &AgentError) -> Failure {
     if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
 }
 
+/// The name of a file in messages: standard input has the one that errors give it.
+fn shown(path: &Path) -> std::path::Display<'_> {
+    if path == Path::new("-") { Path::new("<stdin>").display() } else { path.display() }
+}
+
 /// Reads a scenario file, or standard input for `-`, and tells on standard error what is probably not meant.
 fn load(path: &Path, set: &[String]) -> Result<Scenario, Failure> {
     let scenario = Scenario::load(path, set).map_err(|error| Failure::BadInput(error.to_string()))?;

@@ -12,7 +12,7 @@ pub fn run(command: &ScenarioCommand) -> Result<(), Failure> {
         ScenarioCommand::Schema => print(&super::to_json(&json_schema())?),
         ScenarioCommand::Check { scenario, set } => {
             let checked = super::load(scenario, set)?;
-            print(&format!("{}: OK ({})\n{}", scenario.display(), checked.name(), checked.summary()))
+            print(&format!("{}: OK ({})\n{}", super::shown(scenario), checked.name(), checked.summary()))
         }
     }
 }

@@ -62,7 +62,8 @@ def sweep(
     threads: number of threads; one per core if None. With a client, threads of each task; 1 if None.
     client: a `dask.distributed.Client`, on which every point is a task. A scenario with measured traces needs them at the
         same path on every worker.
-    table: return a pyarrow Table instead of a list of dicts.
+    table: return a pyarrow Table instead of a list of dicts. A column of values of several kinds (a number and "off")
+        has them as text.
 
     Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
     rates in bit/s, times in s.
@@ -80,7 +81,21 @@ def sweep(
         else _on_cluster(client, file, text, sets, count, threads_of(threads) or 1)
     )
     rows = [{**point, **row} for point, rows_of_point in zip(points, per_point) for row in rows_of_point]
-    return pyarrow().Table.from_pylist(rows) if table else rows
+    return _table(points, rows) if table else rows
+
+
+def _table(points: list[Point], rows: list[Row]) -> pa.Table:
+    # Not every point has every key, and not every row every total.
+    names = dict.fromkeys(name for part in (points, rows) for row in part for name in row)
+    return pyarrow().table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    arrow = pyarrow()
+    try:
+        return arrow.array(values)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError):
+        return arrow.array([None if value is None else str(value) for value in values])
 
 
 def _points(over: Grid) -> list[Point]:
@@ -121,7 +136,7 @@ def _on_cluster(
     client: Any, file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int
 ) -> Iterable[list[Row]]:
     for overrides_of_point in sets:
-        _native.check(file, text, overrides_of_point)
+        _native.check_simulated(file, text, overrides_of_point)
     if text is None and file is not None:
         # Workers get the text, so that they need no files of the caller except traces.
         with open(file, encoding="utf-8") as opened:

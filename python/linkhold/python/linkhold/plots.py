@@ -75,7 +75,8 @@ def goodput(
     start_s: float = 0.0,
     end_s: float | None = None,
 ) -> Figure:
-    """Goodput of all flows over time in Mbit/s for one seed: a line for each case, the limit dashed, silences shaded.
+    """Goodput of all flows over time in Mbit/s for one seed: a line for each case, the limit dashed (of each case where
+    they differ), silences shaded.
 
     cases: all if None. seed: the first if None. start_s, end_s: the time shown, in s. If there are too many intervals to
     be told apart, a point is the mean of several neighbours; the axis says how much time that is. Needs pyarrow.
@@ -90,23 +91,26 @@ def goodput(
     figure, axes = _figure(8.0, 4.2)
     _shade(axes, result, seed, shown[0], end)
     width = 0.0
+    same_limit = _same(runs[case]["link"]["goodput_limit_bps"] for case in shown)
     for number, case in enumerate(shown):
         own = [row for row in rows if row["case"] == case]
         width = own[0]["t_s"] if own else 0.0
         inside = [row for row in own if start_s < row["t_s"] <= end + 1e-9]
+        if not inside:
+            raise ValueError(f"from start_s = {start_s:g} to end_s = {end:g} no interval of the series ends; each is {_time(width)} long")
         # A point stands at the end of its interval, and the line is level over the interval.
         group = max(1, -(-len(inside) // _POINTS))
         parts = [inside[first : first + group] for first in range(0, len(inside), group)]
         width *= group
         times = [start_s] + [part[-1]["t_s"] for part in parts]
-        if number == 0:
+        style = _style(result, case)
+        if number == 0 or not same_limit:
             limit = [_mean(row["limit_bps"] for row in part) / 1e6 for part in parts]
             axes.plot(
-                times, limit[:1] + limit, drawstyle="steps-pre", color=_INK, linewidth=1.0,
-                linestyle=(0, (4, 2)), label="limit", zorder=2,
+                times, limit[:1] + limit, drawstyle="steps-pre", color=_INK if same_limit else style["color"], linewidth=1.0,
+                linestyle=(0, (4, 2)), label="limit" if same_limit else f"limit, {case}", zorder=2,
             )  # fmt: skip
         values = [_mean(row["goodput_bps"] for row in part) / 1e6 for part in parts]
-        style = _style(result, case)
         axes.plot(times, values[:1] + values, drawstyle="steps-pre", label=case, zorder=3, **style)
     axes.set_xlim(start_s, end)
     axes.set_ylim(bottom=0)
@@ -114,6 +118,12 @@ def goodput(
     axes.set_ylabel(f"goodput (Mbit/s), mean of {_time(width)}")
     _legend(figure, axes, f"{result.report['scenario']['name']}, seed {seed}")
     return figure
+
+
+def _same(limits: Iterable[float]) -> bool:
+    """Whether limits are alike, as the report sees it: within half a per cent."""
+    values = list(limits)
+    return max(values) - min(values) <= 0.005 * max(values)
 
 
 def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | None = None) -> Figure:
@@ -149,13 +159,23 @@ def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str]
             annotation_clip=False,
         )  # fmt: skip
     if metric == "goodput_bps":
-        limit = _mean(run["link"]["goodput_limit_bps"] for run in result.runs) * factor
-        axes.axvline(limit, color=_INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=1)
-        axes.annotate(
-            f"limit {limit:.4g}", (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-            textcoords="offset points", ha="center", fontsize=9, color=_INK, annotation_clip=False,
-        )  # fmt: skip
-        most = max(most, limit)
+        limits = [
+            _mean(run["link"]["goodput_limit_bps"] for run in result.runs if run["case"] == case) * factor for case in shown
+        ]
+        dashed = {"color": _INK, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 1}
+        words = {"fontsize": 9, "color": _INK, "annotation_clip": False, "textcoords": "offset points"}
+        if _same(limits):
+            limit = _mean(limits)
+            axes.axvline(limit, **dashed)
+            axes.annotate(
+                f"limit {limit:.4g}", (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), ha="center", **words
+            )
+        else:
+            # What is attainable is another with each case.
+            for row, limit in enumerate(limits):
+                axes.plot([limit, limit], [row - 0.4, row + 0.4], **dashed)
+                axes.annotate(f"limit {limit:.4g}", (limit, row + 0.4), xytext=(-3, 1), ha="right", va="bottom", **words)
+        most = max([most, *limits])
     axes.set_yticks(range(len(shown)), shown)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_xlim(0, most * 1.06 or 1.0)

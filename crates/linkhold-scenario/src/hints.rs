@@ -1,0 +1,118 @@
+//! Hints: what is valid and still probably not meant.
+
+use std::collections::BTreeSet;
+
+use linkhold_core::settings::Surroundings;
+use linkhold_mesh::config::Channels;
+use linkhold_radio::{AirConfig, AirTime, Mac, SnrSource};
+
+use crate::model::{Case, ResolvedScenario};
+use crate::summary::count;
+
+/// What is valid and still probably not meant.
+pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
+    let mut hints: Vec<String> = Vec::new();
+    let mut add = |hint: String| {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    };
+    for case in cases {
+        let mechanisms: Vec<&str> =
+            case.scenario.mechanisms.iter().map(|placed| placed.settings.name()).collect();
+        let highest_snr = highest_snr(&case.scenario.radio);
+        let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr };
+        for placed in &case.scenario.mechanisms {
+            let hint = placed.settings.hint(&around);
+            hint.into_iter().for_each(|hint| add(format!("{}: {}", hint.what, hint.instead)));
+        }
+        sparse_snr(&case.scenario.radio).into_iter().for_each(&mut add);
+        endless_wait(&case.scenario).into_iter().for_each(&mut add);
+        round_trip_beyond_the_run(&case.scenario).into_iter().for_each(&mut add);
+        // In a mesh a node may do no more than carry others' packets.
+        if case.scenario.mesh.is_some() {
+            continue;
+        }
+        let stations = case.scenario.radio.stations;
+        let used: BTreeSet<u32> =
+            case.scenario.flows.iter().flat_map(|group| group.stations.iter().copied()).collect();
+        let idle = u64::from(stations).saturating_sub(used.len() as u64);
+        if idle == 0 || used.is_empty() {
+            continue;
+        }
+        let verb = if idle == 1 { "has" } else { "have" };
+        add(format!(
+            "{idle} of {} {verb} no flow: write station = \"all\" under [[flows]] for flows to each, or lower radio.stations",
+            count(stations as usize, "station")
+        ));
+    }
+    hints
+}
+
+/// Rows this many times further apart than usual are worth a word.
+const SPARSE: u64 = 10;
+
+/// A trace of SNR in which rows are missing.
+fn sparse_snr(radio: &AirConfig) -> Option<String> {
+    let SnrSource::Trace { trace, .. } = &radio.snr.as_ref()?.source else { return None };
+    let (usual, longest) = trace.spacing();
+    (longest.as_nanos() > SPARSE * usual.as_nanos()).then(|| {
+        format!(
+            "radio.snr.trace: rows are {usual} apart, and in one place {longest}; the SNR is taken for a straight line \
+             there: radio.snr.max_gap refuses longer gaps"
+        )
+    })
+}
+
+/// A full packet that takes longer than there is between two quiet periods: it waits for a gap that never comes.
+fn endless_wait(scenario: &ResolvedScenario) -> Option<String> {
+    let full = u32::from(scenario.tcp.mss) + HEADERS;
+    let (gap, slowest, keys) = if let Some(mesh) = &scenario.mesh {
+        let Channels::Shared(spectrum) = &mesh.channels else { return None };
+        let channels = 0..spectrum.log.bands().channels();
+        let rate = channels.map(|channel| spectrum.log.bandwidth(channel)).min()?;
+        let takes = AirTime::of_dcf(&mesh.dcf, rate)?.mean(full);
+        (spectrum.cycle.transmitting, takes, "mesh.spectrum.transmitting_time")
+    } else {
+        let radio = &scenario.radio;
+        let sensing = radio.sensing.as_ref()?;
+        let takes = radio.channels.iter().filter_map(|channel| match &radio.mac {
+            Mac::Shared | Mac::Duplex => {
+                let air_time = AirTime::new(radio.air_time, channel.phy_rate, channel.efficiency)?;
+                Some(air_time.mean(full))
+            }
+            Mac::Dcf(mac) => Some(AirTime::of_dcf(mac, channel.phy_rate)?.mean(full)),
+            // Their frames are of other sizes than packets.
+            Mac::Grants(_) | Mac::Ieee802154(_) | Mac::Trace(_) => None,
+        });
+        (sensing.period.saturating_sub(sensing.duration), takes.max()?, "radio.sensing.period")
+    };
+    (slowest > gap).then(|| {
+        format!(
+            "{keys}: a packet of {full} B takes {slowest} on the slowest channel, and quiet periods leave {gap} between \
+             them, so it is never sent there: make the time between them longer"
+        )
+    })
+}
+
+/// Bytes of IPv4's and TCP's headers, without options.
+const HEADERS: u32 = 40;
+
+/// Flows that cannot have opened before the run is over.
+fn round_trip_beyond_the_run(scenario: &ResolvedScenario) -> Option<String> {
+    let rtt = scenario.wired.one_way_delay * 2;
+    (scenario.mesh.is_none() && rtt >= scenario.duration).then(|| {
+        format!(
+            "wired.rtt: one round trip takes {rtt}, and the run lasts {}, so no flow delivers anything",
+            scenario.duration
+        )
+    })
+}
+
+/// The highest SNR that a radio can tell, dB: infinite for a walk; `None` if it tells none.
+fn highest_snr(radio: &AirConfig) -> Option<f64> {
+    radio.snr.as_ref().map(|snr| match &snr.source {
+        SnrSource::Trace { trace, .. } => trace.range_db().1,
+        SnrSource::Walk(_) => f64::INFINITY,
+    })
+}
