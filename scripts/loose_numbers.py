@@ -15,18 +15,20 @@ searched instead. A number in words ("a third") is not found, nor one without a 
 An entry is a line below the heading of its page: `reason | words «number» words`. The words are the page's,
 around the number. Reasons:
 
-    setting       somebody chose it: a scenario, an option, a constant of the code, a way to measure
+    setting       somebody chose it, and the sentence alone has it: an example, a way to speak. What a scenario, an
+                  option or the code has is read there (`at`), so that the page cannot stay behind
     definition    it follows by arithmetic, or is a criterion or a bound that was fixed and not found
     cited         it is a paper's or another source's, which the page names
     here          it was measured, and its paragraph names what measured it: a commit, a `make` target, a
                   command of linkhold, or a file
-    = EXPRESSION  it was measured; the expression makes it from tables that scripts wrote on pages (`Tables`
-                  below)
+    = EXPRESSION  it was measured, or a file of the repository decides it; the expression makes it from tables
+                  that scripts wrote on pages, and from numbers that stand in files (`Tables` below)
 """
 
 import argparse
 import ast
 import dataclasses
+import math
 import pathlib
 import re
 import sys
@@ -47,6 +49,9 @@ REASONS = ("setting", "definition", "cited", "here")
 # Words that a script which writes a whole page begins it with.
 WHOLE = re.compile(r"\AWritten by `make ", re.MULTILINE)
 NUMBER = r"[-−+±]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+# How code and scenarios write one: with underscores, and without commas, which stand between numbers there. It is read whole.
+WRITTEN = r"(?<![\d_])(?<!\d\.)[-−+]?\d[\d_]*(?:\.\d[\d_]*)?(?!\d|\.\d)"
+GAP = "«»"
 UNIT = (
     r"(?:[GMk]?(?:bit|b|B)/s|MS/s|[munµ]?s|min|minutes?|seconds?|hours?|%|percentage points?|points?|[kMG]B|[KMG]iB|dB|[MG]?Hz|frames|packets|segments"
     r"|datagrams|retransmissions|timeouts|alarms|blocks|kills|bursts|silences|times|of the (?:limit|throughput|goodput|capacity|time))(?![\w/])"
@@ -205,8 +210,21 @@ class Between:
     def __neg__(self):
         return self * -1
 
+    def __round__(self, digits=0):
+        return Between(round(self.least, digits), round(self.most, digits))
+
+    @property
+    def exact(self):
+        return self.least == self.most
+
     def __str__(self):
-        return f"{self.least:.4g} to {self.most:.4g}"
+        return f"{self.least:.12g}" if self.exact else f"{self.least:.4g} to {self.most:.4g}"
+
+    def is_said_by(self, said):
+        """Whether `said`, a page's number, is this one. Both may be rounded; what is exact is to be said as it is."""
+        if self.exact:
+            return math.isclose((said.least + said.most) / 2, self.least, rel_tol=1e-9, abs_tol=1e-9)
+        return said.least <= self.most and self.least <= said.most
 
 
 def least(*values):
@@ -228,6 +246,9 @@ class Tables:
     best_row(caption, column)      the number in the name of the row that has the column's greatest
     claim(words)                   what was measured of a claim
     of(folder)                     the tables of the page in another folder: of("../fig4").t(...)
+    at(path, words)                the number in a file of the repository that stands in the gap «» of the words, which
+                                   the file has once; a blank is any white space: at("Makefile", "--seeds «»"). It is
+                                   exact, and the page must say it as it is, unless it is rounded: round(at(...) / 7, 1)
     """
 
     def __init__(self, page):
@@ -284,10 +305,23 @@ class Tables:
                 claims |= {one[head.index("claim")]: one[head.index("measured")] for one in rows}
         return numbers(claims[only(words, claims, "claim")])[0]
 
+    def at(self, path, words):
+        before, *after = " ".join(words.split()).split(GAP)
+        if len(after) != 1:
+            raise LookupError(f"{words!r} must have the gap {GAP} once")
+        if not (ROOT / path).is_file():
+            raise LookupError(f"there is no file {path}")
+        found = re.findall(f"{re.escape(before)}({WRITTEN}){re.escape(after[0])}", " ".join((ROOT / path).read_text().split()))
+        if len(found) != 1:
+            raise LookupError(f"{path} has {len(found)} times {words!r}, which it must have once")
+        digits = found[0].replace("_", "").replace("−", "-")
+        return Between.of(float(digits) if "." in digits else int(digits))
+
     def value(self, expression):
         """What the expression gives, as a list."""
-        known = {name: getattr(self, name) for name in ("t", "half", "row", "column", "best", "best_row", "claim", "of")}
-        got = eval(expression, {"__builtins__": {}, "str": str, **known, "least": least, "most": most})  # noqa: S307
+        known = {name: getattr(self, name) for name in ("t", "half", "row", "column", "best", "best_row", "claim", "of", "at")}
+        known |= {"str": str, "round": round, "least": least, "most": most}
+        got = eval(expression, {"__builtins__": {}, **known})  # noqa: S307
         return [Between.of(one) for one in (got if isinstance(got, (tuple, list)) else [got])]
 
 
@@ -308,7 +342,7 @@ def is_said(shown, values):
     said = numbers(shown)
     if len(said) == 1:
         said *= len(values)
-    return len(said) == len(values) and all(one.least <= value.most and value.least <= one.most for one, value in zip(said, values))
+    return len(said) == len(values) and all(value.is_said_by(one) for one, value in zip(said, values))
 
 
 # What a paragraph must name if it has a number that was measured once.
@@ -322,7 +356,7 @@ def fault(entry, number, tables, paragraph):
             values = tables.value(entry.reason[2:])
         except (LookupError, ValueError, TypeError, NameError, AttributeError, SyntaxError, ZeroDivisionError) as error:
             return f"{entry.reason} cannot be had: {error}"
-        return None if is_said(number.shown, values) else f"the tables say {', '.join(map(str, values))}"
+        return None if is_said(number.shown, values) else f"the tables and files say {', '.join(map(str, values))}"
     if entry.reason not in REASONS:
         return f"there is no reason {entry.reason!r}"
     if entry.reason == "here" and not NAMES.search(paragraph):

@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -90,7 +91,7 @@ class Judged(unittest.TestCase):
     def test_an_expression_must_give_the_number(self):
         line = '= 100 * (1 - t("Goodput", "50 ms", "plain") / t("Goodput", "3 ms", "plain")) | loses «92 %» there'
         self.assertEqual(self.faults("It loses 92 % there.", line), [])
-        self.assertIn("the tables say", self.faults("It loses 93 % there.", line.replace("92", "93"))[0])
+        self.assertIn("the tables and files say", self.faults("It loses 93 % there.", line.replace("92", "93"))[0])
         self.assertIn("cannot be had", self.faults("It loses 92 % there.", line.replace("plain", "frosen"))[0])
 
     def test_what_is_measured_here_names_what_measured_it(self):
@@ -122,15 +123,103 @@ class FromTables(unittest.TestCase):
         ratio = Between.shown("93.7") / Between.shown("354")
         self.assertTrue(is_said("0.264", [ratio]) and is_said("0.265", [ratio]))
         self.assertFalse(is_said("0.263", [ratio]))
-        self.assertTrue(is_said("16 %", [Between.of(15.7), Between.of(16.4)]))
-        self.assertFalse(is_said("16 %", [Between.of(15.7), Between.of(17)]))
-        self.assertFalse(is_said("16 to 17 %", [Between.of(16)]))
+        self.assertTrue(is_said("16 %", [Between.shown("15.7"), Between.shown("16.4")]))
+        self.assertFalse(is_said("16 %", [Between.shown("15.7"), Between.shown("17.0")]))
+        self.assertFalse(is_said("16 to 17 %", [Between.shown("16")]))
 
     def test_words_fit_one_entry_in_its_place(self):
         first, second = loose("With 5 ms it is as with 5 ms less.")
         entry = Entry("page", "setting", "as with «5 ms» less")
         self.assertTrue(entry.covers(second))
         self.assertFalse(entry.covers(first))
+
+
+class FromFiles(unittest.TestCase):
+    CODE = """/// How long a switch may be late: 500 ms.
+pub const LATE: Duration = Duration::from_millis(500);
+pub const SPACE: u64 = 64_000_000;
+const SHARE: f64 = 0.97;
+fn rates() -> [f64; 2] {
+    let rates = [
+        24.5,
+        20.0,
+    ];
+    rates.min(100.0).min(100.0)
+}
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "src").mkdir()
+        (self.root / "src" / "code.rs").write_text(self.CODE)
+        (self.root / "scenario.toml").write_text('rate = "24Mbit/s"\nburst = "-0.3s"\n')
+        (self.root / "README.md").write_text("# A page\n")
+        self.tables = Tables(self.root / "README.md")
+        patched = mock.patch.object(loose_numbers, "ROOT", self.root)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def value(self, expression):
+        (value,) = self.tables.value(expression)
+        self.assertTrue(value.exact, expression)
+        return value.least
+
+    def test_a_number_is_read_in_the_gap_of_words_that_the_file_has_once(self):
+        for words, number in (
+            ("LATE: Duration = Duration::from_millis(«»)", 500),
+            ("late: «» ms", 500),
+            ("SHARE: f64 = «»;", 0.97),
+            ("SPACE: u64 = «»;", 64_000_000),
+            ("let rates = [ «», 20.0, ]", 24.5),
+            ("let rates =\n[\n\t24.5,\n«»,", 20),
+        ):
+            self.assertEqual(self.value(f'at("src/code.rs", {words!r})'), number, words)
+        self.assertEqual(self.value("""at("scenario.toml", 'rate = "«»Mbit/s"')"""), 24)
+        self.assertEqual(self.value("""at("scenario.toml", 'burst = "«»s"')"""), -0.3)
+
+    def test_a_number_is_read_whole(self):
+        for words in ("[ 24.«»,", "[ «».5,", "SPACE: u64 = 64«»", "64_«»;", "LATE: Duration = Duration::from_millis(5«»)"):
+            with self.assertRaisesRegex(LookupError, "0 times"):
+                self.tables.at("src/code.rs", words)
+
+    def test_words_that_are_not_there_once_are_an_error_that_says_how_often(self):
+        for words, times in ((".min(«»)", 2), ("EARLY: Duration = Duration::from_millis(«»)", 0), ("LATE: Duration = «»;", 0)):
+            with self.assertRaises(LookupError) as caught:
+                self.tables.at("src/code.rs", words)
+            self.assertEqual(str(caught.exception), f"src/code.rs has {times} times {words!r}, which it must have once")
+
+    def test_a_file_that_is_not_there_and_words_without_one_gap_are_errors(self):
+        with self.assertRaisesRegex(LookupError, "there is no file src/moved.rs"):
+            self.tables.at("src/moved.rs", "LATE = «»")
+        for words in ("LATE = 500", "from «» to «»"):
+            with self.assertRaisesRegex(LookupError, "must have the gap «» once"):
+                self.tables.at("src/code.rs", words)
+
+    def test_units_are_converted_and_several_files_give_a_list(self):
+        late, space = 'at("src/code.rs", "LATE: Duration = Duration::from_millis(«»)")', 'at("src/code.rs", "SPACE: u64 = «»;")'
+        rate, burst = """at("scenario.toml", 'rate = "«»Mbit/s"')""", """at("scenario.toml", 'burst = "«»s"')"""
+        for expression, said in (
+            (f"{late} / 1000", "0.5 s"),
+            (f"{space} / 1000000", "64 MB"),
+            (f"{late} * 1048576 / 1024", "512,000 kB"),
+            (f"1000 * -{burst}", "300 ms"),
+            (f"[{rate}, {late}]", "24 and 500 Mb/s"),
+            (f"round({late} / 7, -1)", "70 ms"),
+        ):
+            self.assertTrue(is_said(said, self.tables.value(expression)), expression)
+
+    def test_a_constant_that_changes_makes_its_page_wrong_also_by_less_than_the_page_shows(self):
+        page = self.root / "README.md"
+        page.write_text("# A page\n\nA switch may be 1 s late.\n")
+        line = '= at("src/code.rs", "LATE: Duration = Duration::from_millis(«»)") / 1000 | be «1 s» late'
+        for millis, wrong in (("1_000", []), ("1_200", ["the tables and files say 1.2"]), ("999", ["the tables and files say 0.999"])):
+            (self.root / "src" / "code.rs").write_text(self.CODE.replace("from_millis(500)", f"from_millis({millis})"))
+            found = faults({"page": page}, entries(f"## page\n{line}"))
+            self.assertEqual([one.rpartition(": ")[2] for one in found], wrong)
+        (self.root / "src" / "code.rs").unlink()
+        self.assertIn("cannot be had: there is no file src/code.rs", faults({"page": page}, entries(f"## page\n{line}"))[0])
 
 
 class Pages(unittest.TestCase):
