@@ -116,6 +116,8 @@ pub(crate) struct Done {
     pub freed: u64,
     /// How long the segment took that came through last, if it was sent once.
     pub took: Option<Duration>,
+    /// When that segment went first, however often it has gone since.
+    pub first: Option<Instant>,
 }
 
 impl Metrics {
@@ -205,6 +207,7 @@ impl Copies {
             done.freed += u64::from(copy.bytes);
             // Karn: of a segment sent twice nobody knows which one arrived.
             done.took = copy.tells_time().then(|| now.since(copy.sent));
+            done.first = Some(copy.first);
             out.push(Action::Forget { packet: copy.id });
             self.list.pop_front();
         }

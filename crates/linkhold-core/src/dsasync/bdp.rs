@@ -8,6 +8,11 @@
 //!   part (a segment goes down to an empty radio → its ACK comes up). The standing queue sits before the
 //!   radio, so it is in neither: an estimate taken end to end would count its own queue, grow the window by
 //!   it, and so on.
+//!   A segment that is shorter than a full one counts as if it were full: on a slow radio a SYN takes
+//!   milliseconds less, more than the standing queue.
+//! - **Standing queue**: as it is set, but two full segments at least, where the rate is told. A station
+//!   acknowledges every second one, and a window holds whole segments: with less than that a slow radio would
+//!   run dry between two ACKs (CoDel, too, never drops the last packet: RFC 8289 section 5.4).
 //! - **Rate**, where the channel's rate is told: the most that stations acknowledged in 200 ms, but between
 //!   0.8 and 1 times C·e. On a shared medium the ACKs take airtime too, about a tenth; with C·e alone that
 //!   tenth of the base round trip would stand as a queue.
@@ -67,6 +72,8 @@ pub(super) fn pace_of(rate: f64) -> BitRate {
 pub(super) struct Bdp {
     /// C·e; 0 while it is unknown.
     bytes_per_ns: f64,
+    /// The standing queue: as it is set, and as it is left.
+    least_standing: Duration,
     standing: Duration,
     /// Stations that share the cell.
     stations: Shares,
@@ -96,6 +103,7 @@ impl Bdp {
     pub fn new(standing: Duration) -> Self {
         Self {
             bytes_per_ns: 0.0,
+            least_standing: standing,
             standing,
             stations: Shares::default(),
             bin_start: Instant::ZERO,
@@ -203,6 +211,12 @@ impl Bdp {
         self.fastest() * time.as_nanos() as f64
     }
 
+    /// Time that so many bytes take at the rate that is told; none where no rate is told.
+    pub fn takes(&self, bytes: u32) -> Duration {
+        let rate = self.bytes_per_ns;
+        if rate > 0.0 { Duration::from_nanos((f64::from(bytes) / rate) as u64) } else { Duration::ZERO }
+    }
+
     /// Time in which stations acknowledge so many bytes at the highest rate measured, if any was.
     pub fn passes_in(&self, bytes: u64) -> Option<Duration> {
         let fastest = self.fastest();
@@ -222,6 +236,7 @@ impl Bdp {
     /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.
     pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
         self.bytes_per_ns = capacity.as_bps() as f64 * efficiency.get() / 8e9;
+        self.standing = self.least_standing.max(self.takes(EMPTY_RADIO as u32));
         self.fastest = [0.0; 2];
         self.filled = false;
     }

@@ -36,6 +36,8 @@ pub(super) enum Answer {
 pub(super) struct RadioProbe {
     /// The radio was empty: the time is the radio part of the base round trip.
     pub empty: bool,
+    /// Bytes by which the segment is shorter than a full one: on a slow radio a SYN takes much less time.
+    pub shorter: u32,
     /// How many silences there had been when it left.
     pub silences: u64,
     /// When it came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an `Option`,
@@ -68,11 +70,11 @@ impl Departure {
 }
 
 impl RadioProbe {
-    /// A probe with the segment `first`, which came to the base station at `arrived`; `None`: a silence kept
-    /// it here.
-    pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure) -> Self {
+    /// A probe with the segment `first`, which came to the base station at `arrived` (`None`: a silence kept it
+    /// here) and is so many bytes `shorter` than a full one.
+    pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure, shorter: u32) -> Self {
         let arrived = arrived.unwrap_or(Instant::FAR_FUTURE);
-        Self { empty, silences, arrived, first, next: None }
+        Self { empty, shorter, silences, arrived, first, next: None }
     }
 
     /// When it came to the base station; `None` if a silence kept it here.

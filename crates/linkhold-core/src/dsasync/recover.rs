@@ -380,7 +380,7 @@ impl Recover {
                 state.in_line = false;
                 if state.copies.first_due().is_some() {
                     state.copies.suspect_all();
-                    state.phase = Phase::Threatened { late: true };
+                    state.silence_began(now, true);
                     self.open_gate(slot);
                 }
                 self.line.pop_front();
@@ -472,12 +472,11 @@ impl Recover {
                 continue;
             }
             let unheard = now.since(state.heard.max(heard));
-            let late = unheard > state.late();
+            let late = state.late().is_some_and(|time| unheard > time);
             if late {
                 lasted = lasted.max(unheard);
             }
-            let before = matches!(state.phase, Phase::Threatened { late: true });
-            state.phase = Phase::Threatened { late: late || before };
+            state.silence_began(now, late);
         }
         lasted
     }
@@ -487,11 +486,12 @@ impl Recover {
         let mut oldest: [Option<(Instant, u32)>; MOST_PROBED] = [None; MOST_PROBED];
         for slot in 0..self.states.len() as u32 {
             let state = &mut self.states[slot as usize];
-            let Phase::Threatened { late } = state.phase else { continue };
+            let Phase::Threatened { late, since } = state.phase else { continue };
             let Some(flow) = shared.flows.get(slot) else { continue };
             if shared.monitor.tfp(flow.station) {
                 continue;
             }
+            state.silence_ended(since, now);
             if state.copies.is_empty() {
                 state.phase = Phase::Quiet;
                 continue;

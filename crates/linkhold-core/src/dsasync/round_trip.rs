@@ -68,6 +68,9 @@ const BESIDE: u64 = 3000;
 /// No SYN is longer, bytes: headers with all their options (RFC 9293 section 3.1; RFC 8200 section 3).
 const LONGEST_SYN: u32 = 100;
 
+/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
+const HEADERS: u32 = 40;
+
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentDown {
@@ -657,7 +660,9 @@ impl RoundTrips {
             }
             // A probe with a silence in its time is of no use: this segment takes its place.
             probe => {
-                *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure));
+                let full = flow.handshake.mss + HEADERS;
+                let shorter = full.saturating_sub(sent.len);
+                *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure, shorter));
             }
         }
     }
@@ -881,8 +886,10 @@ impl RoundTrips {
         record.passed = record.passed.max(newest.at);
         self.passed = self.passed.max(newest.at);
         if !silent && probe.silences == shared.monitor.silences() {
+            // A full segment would have taken longer, and windows are made of those.
+            let shorter = self.bdp.takes(probe.shorter);
             let part = self.stations.at(packet.station);
-            let took = now.since(probe.first.at);
+            let took = now.since(probe.first.at) + shorter;
             part.any.add(now, took);
             if probe.empty {
                 part.empty.add(now, took);
@@ -906,7 +913,7 @@ impl RoundTrips {
                 }
             }
             if let Some(arrived) = probe.arrived() {
-                self.bdp.on_radio_time(now, now.since(arrived));
+                self.bdp.on_radio_time(now, now.since(arrived) + shorter);
             }
         }
         flow.radio_probe = None;

@@ -77,7 +77,7 @@ impl Recover {
         let blocks = Blocks::of(tcp);
         let state = &mut self.states[slot as usize];
         let done = state.copies.acknowledge(now, tcp.ack, out);
-        state.measured(done.took);
+        state.measured(now, done.took, done.first);
         shared.metrics.count(done);
         if let Some(timestamp) = tcp.timestamp {
             shared.metrics.count(state.copies.taken_timestamp(timestamp.echo, out));
