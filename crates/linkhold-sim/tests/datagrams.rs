@@ -16,6 +16,10 @@
 //! beside a download and at five sixths beside a sparse flow. Check: none of it is lost, and the download has
 //! nearly all of the rest.
 //!
+//! Plan, room: where nobody tells the rate, a UDP stream beside a thin TCP download to each of several stations, on
+//! a radio that has room for all of them; radios of 5.8 and 17.5 Mbit/s, two queues, two and four stations.
+//! Check: the stream and each of the downloads have at least 0.9 of what they offer.
+//!
 //! Plan, media: live media of 2 Mbit/s over UDP beside a download, with a primary user of 0.3 s every 1.3 s.
 //! Check: every datagram that was held left or is counted with its reason, none is out of order, fewer are
 //! lost than where they pass, and the download carries at least 0.95 of what it carries there.
@@ -178,6 +182,58 @@ fn a_stream_that_nobody_answers_has_its_part_where_nobody_tells_the_rate() {
             assert!(share(&record) > 0.63, "{:.3}", share(&record));
         }
     }
+}
+
+#[test]
+fn a_stream_beside_thin_flows_of_several_stations_has_what_it_offers() {
+    // Mbit/s of the radio's signal and of the stream, kbit/s of each thin flow, and stations that have one.
+    let cells = [
+        (8, 2, 200, 2),
+        (8, 2, 100, 4),
+        (8, 4, 200, 2),
+        (24, 8, 100, 2),
+        (24, 8, 200, 2),
+        (24, 8, 400, 2),
+        (24, 8, 200, 4),
+        (24, 12, 200, 2),
+        (24, 12, 200, 4),
+        (24, 12, 400, 4),
+    ];
+    let mut faults = Vec::new();
+    for (rate, stream, thin, stations) in cells {
+        for (queue, last_first) in [("fifo", true), ("fifo", false), ("fq_codel", true), ("fq_codel", false)]
+        {
+            let thin_flows: String = (0..stations)
+                .map(|number| if last_first { stations - 1 - number } else { number })
+                .map(|station| {
+                    format!("[[flows]]\ndirection = \"downlink\"\nsource = {{ rate = \"{thin}kbit/s\" }}\nstation = {station}\n")
+                })
+                .collect();
+            let text = format!(
+                "duration = \"20s\"\nwarm_up = \"3s\"\n[wired]\nrate = \"50Mbit/s\"\nrtt = \"20ms\"\n\
+                 [radio]\nmac = \"shared\"\nphy_rate = \"{rate}Mbit/s\"\nmac_efficiency = 0.73\n\
+                 stations = {stations}\nrate_told = false\n\
+                 [router]\nvisible = false\nin_silence = \"queue\"\nqueue = \"{queue}\"\nlimit = \"100pkt\"\n\
+                 [tcp]\nprofile = \"linux\"\ncongestion = \"reno\"\n\
+                 [[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\nstation = 0\n\
+                 source = {{ rate = \"{stream}Mbit/s\" }}\n{thin_flows}"
+            );
+            let record = run(&text, "mechanism = \"dsasync\"", 235);
+            let has = |flow: usize, offered: f64| record.flows[flow].goodput_bps / offered;
+            let (udp, least) = (
+                has(0, f64::from(stream) * 1e6),
+                (1..=stations).map(|flow| has(flow, f64::from(thin) * 1e3)).fold(1.0, f64::min),
+            );
+            let row = format!(
+                "{rate} Mbit/s, {queue}, {stream} Mbit/s beside {stations} of {thin} kbit/s: {udp:.3} and {least:.3}"
+            );
+            println!("{row}");
+            if udp < 0.9 || least < 0.9 {
+                faults.push(row);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub(super) struct Limit {
     pub local: Duration,
     /// Time that a packet waits below the base station, ns.
     pub below: f64,
+    /// Rate at which something passes to any of them, bytes/ns.
+    pub passes: f64,
     /// Rate of an equal part, bytes/ns.
     pub fair: f64,
 }
@@ -71,14 +73,26 @@ pub(super) struct Limit {
 pub(super) struct Sum {
     stations: u32,
     rate: f64,
+    passes: f64,
     delayed: f64,
     bunches: f64,
     local: Duration,
 }
 
 impl Sum {
-    pub const NONE: Self =
-        Self { stations: 0, rate: 0.0, delayed: 0.0, bunches: 0.0, local: Duration::from_secs(1) };
+    pub const NONE: Self = Self {
+        stations: 0,
+        rate: 0.0,
+        passes: 0.0,
+        delayed: 0.0,
+        bunches: 0.0,
+        local: Duration::from_secs(1),
+    };
+
+    /// Adds what passes to a station, bytes/ns, whether or not that is known to be all that could.
+    pub fn add_passing(&mut self, rate: f64) {
+        self.passes += rate;
+    }
 
     /// Adds a station with this local round trip.
     pub fn add(&mut self, needs: Needs, local: Duration) {
@@ -103,6 +117,7 @@ impl Sum {
             most_of_one: needed as u64,
             local: self.local,
             below: waits / self.rate,
+            passes: self.passes,
             fair: self.rate / count.max(1.0),
         })
     }

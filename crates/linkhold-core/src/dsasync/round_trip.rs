@@ -347,13 +347,21 @@ impl RoundTrips {
         (self.others.below_since(aged), next)
     }
 
-    /// Time in which a packet passes that nobody acknowledges, by the rate of a station that does.
+    /// Time in which a packet passes that nobody acknowledges, by the rate of a station that does. Where
+    /// several share a limit, what passes counts in the rate of whichever acknowledges something next: only
+    /// their sum says how fast it passes. By the rate of one of `n`, about `AHEAD / n` of what was measured
+    /// would be let through, and each measurement would be lower than the last.
     fn others_take(&self, station: StationId) -> Duration {
-        let slow = self.untold(station).map_or(0.0, |untold| untold.rate.rates.slow());
-        let Some((most, local)) = self.most_below(station).filter(|_| slow > 0.0) else {
-            return LONGEST_BELOW;
+        let (rate, most, local) = if let Some(limit) = self.cell.limit() {
+            (limit.passes, limit.most, limit.local)
+        } else {
+            let slow = self.untold(station).map_or(0.0, |untold| untold.rate.rates.slow());
+            let Some((most, local)) = self.most_below(station).filter(|_| slow > 0.0) else {
+                return LONGEST_BELOW;
+            };
+            (slow, most, local)
         };
-        Duration::from_nanos((most as f64 / (slow * AHEAD)) as u64).max(local).min(LONGEST_BELOW)
+        Duration::from_nanos((most as f64 / (rate * AHEAD)) as u64).max(local).min(LONGEST_BELOW)
     }
 
     /// As [`below_is_full`](Self::below_is_full) for a station whose rate is not known: what nobody will
@@ -783,11 +791,14 @@ impl RoundTrips {
     }
 
     /// The pace at which held packets leave; `beside`: bytes that passed and nobody acknowledged. Those are
-    /// in the station's rate, and not in the pace that acknowledgments make.
+    /// in the rate of the station, or of all that share a limit, and not in the pace that acknowledgments
+    /// make.
     fn pace(&self, beside: u64, station: StationId) -> Option<BitRate> {
         let acked = self.bdp.pace();
-        let rates = self.untold(station).filter(|untold| beside > 0 && untold.rate.is_filled());
-        let all = rates.map(|untold| bdp::pace_of(untold.rate.rates.slow()));
+        let own = self.untold(station).filter(|untold| untold.rate.is_filled());
+        let own = own.map(|untold| untold.rate.rates.slow());
+        let rate = self.cell.limit().map(|limit| limit.passes).or(own);
+        let all = rate.filter(|_| beside > 0).map(bdp::pace_of);
         acked.max(all)
     }
 
@@ -969,9 +980,9 @@ impl RoundTrips {
         for record in self.stations.iter() {
             let local = record.usual.or_else(|| record.least());
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
-            if let Some(untold) = &record.untold
-                && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
-            {
+            let Some(untold) = record.untold.as_ref().filter(|_| active) else { continue };
+            sum.add_passing(untold.taken());
+            if let (Some(needs), Some(local)) = (untold.needs(), local) {
                 sum.add(needs, local);
             }
         }
