@@ -93,6 +93,9 @@ repeat-linux: setup ## Tests that compare order or time 100 times each, then nam
 soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions; can be stopped and goes on where it was (five processor hours)
 	CARGO="$(CARGO)" scripts/soak.py --cases $(SOAK_CASES)
 
+drawn-cells: build ## Look for scenarios, drawn at random, in which DSASync carries less than a plain router (minutes; CELLS=N)
+	LINKHOLD=$(LINKHOLD) scripts/drawn_cells.py --cells $(or $(CELLS),200)
+
 python: ## The Python package: built, type-checked and tested in an environment of its own
 	python/linkhold/run_tests.sh
 

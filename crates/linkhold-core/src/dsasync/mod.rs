@@ -66,6 +66,7 @@ pub mod uplink;
 mod uplink_path;
 mod uplink_windows;
 mod virtual_time;
+mod waits;
 mod window;
 mod windows;
 mod withheld;
@@ -594,6 +595,7 @@ impl DsaSync {
         self.shared.silence_began(now, self.downlink.pacer.rate());
         let lasted = self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
+        self.round_trips.silence_began(now);
         if scope == Scope::Network {
             self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes);
         }

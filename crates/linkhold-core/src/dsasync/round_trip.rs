@@ -46,6 +46,7 @@ use super::shared::Shared;
 use super::shares::{Shares, Tally};
 use super::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW, Unacknowledged};
 use super::untold::{Among, Limits, PATIENCE, Untold};
+use super::waits::Waits;
 use super::withheld::{Arrived, first_of};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
@@ -113,8 +114,8 @@ pub(super) struct RoundTrips {
     pub waiting: u32,
     /// The next slot whose flow is asked if its station is gone.
     hand: u32,
-    /// When the latest silence ended.
-    silence_ended: Instant,
+    /// The silences, of whatever station, and what waits for an answer across them.
+    waits: Waits,
     /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
     passed: Instant,
 }
@@ -188,7 +189,7 @@ impl RoundTrips {
             transmit_queue: config.transmit_queue,
             waiting: 0,
             hand: 0,
-            silence_ended: Instant::ZERO,
+            waits: Waits::default(),
             passed: Instant::ZERO,
         }
     }
@@ -286,7 +287,7 @@ impl RoundTrips {
         if outstanding + others < most || record.gone {
             return None;
         }
-        let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        let patient = self.waits.over(record.heard, PATIENCE);
         let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
         let withheld = untold.rate.withheld(now, outstanding, record.first, arrived);
         if outstanding + others < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
@@ -323,7 +324,7 @@ impl RoundTrips {
         }
         let Some((served, station)) = self.served else { return none };
         let lasts = if self.is_idle() { HEARD } else { AWAITED };
-        let until = served.max(self.silence_ended) + lasts;
+        let until = self.waits.over(served, lasts);
         if now >= until {
             return none;
         }
@@ -340,8 +341,9 @@ impl RoundTrips {
         // If no acknowledgment is to come, time has to say what has passed. In a silence nothing does.
         let takes = if self.is_idle() { self.others_take(station) } else { LONGEST_BELOW };
         let aged = now - takes;
-        if aged < self.silence_ended {
-            return (self.others.below(), self.silence_ended + takes);
+        let ended = self.waits.latest_end();
+        if aged < ended {
+            return (self.others.below(), ended + takes);
         }
         let next = self.others.next_after(aged).map_or(Instant::FAR_FUTURE, |at| at + takes);
         (self.others.below_since(aged), next)
@@ -385,7 +387,7 @@ impl RoundTrips {
     /// without a queue takes `local`. The last of so many bytes arrives when all of them have passed.
     fn arrived(&self, passed: Instant, local: Duration, most: u64) -> Arrived {
         let passes = self.bdp.passes_in(most).unwrap_or(PATIENCE);
-        Arrived { passed, takes: local + passes, since: self.silence_ended }
+        Arrived { passed, takes: local + passes, since: self.waits.latest_end() }
     }
 
     /// Until when nothing may go down to any station unless one acknowledges something first, because all of
@@ -412,7 +414,7 @@ impl RoundTrips {
         if !self.cell.is_full(self.outstanding + others) {
             return None;
         }
-        let patient = self.cell.heard.max(self.silence_ended) + PATIENCE;
+        let patient = self.waits.over(self.cell.heard, PATIENCE);
         if now >= patient {
             return None;
         }
@@ -490,9 +492,14 @@ impl RoundTrips {
         self.others.forget();
     }
 
-    /// A silence is over: nobody can have acknowledged anything in it.
+    /// A silence begins: nobody can acknowledge anything in it.
+    pub fn silence_began(&mut self, now: Instant) {
+        self.waits.silence_began(now);
+    }
+
+    /// A silence is over.
     pub fn silence_ended(&mut self, now: Instant) {
-        self.silence_ended = now;
+        self.waits.silence_ended(now);
     }
 
     /// Looks at the next flow, in slot order: at one for each uplink packet, so that every flow is looked at
@@ -504,7 +511,7 @@ impl RoundTrips {
         self.hand = if slot + 1 >= shared.flows.slot_count() { 0 } else { slot + 1 };
         let Some(flow) = shared.flows.get(slot) else { return };
         if flow.outstanding() > 0 && !shared.monitor.tfp(flow.station) {
-            let gone = now.since(flow.heard.max(self.silence_ended)) > GONE;
+            let gone = now > self.waits.over(flow.heard, GONE);
             if gone || self.has_passed(now, flow) {
                 self.write_off(shared.flows.at(slot), gone);
             }
@@ -522,7 +529,7 @@ impl RoundTrips {
         let (sent, progressed) =
             flow.watched.as_ref().map_or((flow.heard, flow.heard), |it| (it.sent, it.progressed));
         let passed = self.stations.get(flow.station).is_some_and(|record| record.passed > sent);
-        passed && now.since(sent.max(progressed).max(self.silence_ended)) > STALE
+        passed && now > self.waits.over(sent.max(progressed), STALE)
     }
 
     /// Writes off the flow's outstanding bytes; `gone`: its station is taken to have left too.
@@ -735,7 +742,7 @@ impl RoundTrips {
         }
         let newest = flow.down_max;
         let Some(watched) = &mut flow.watched else { return false };
-        if now.since(watched.progressed.max(self.silence_ended)) > PATIENCE {
+        if now > self.waits.over(watched.progressed, PATIENCE) {
             watched.repairs_to = newest;
         }
         let repairs = watched.repairs_to.is_some_and(|end| end.after(acked));
@@ -965,7 +972,7 @@ impl RoundTrips {
     /// what all stations need below.
     #[inline(never)]
     fn look_at_cell(&mut self, now: Instant) {
-        let ended = self.silence_ended;
+        let ended = self.waits.latest_end();
         if let Some(number) = self.cell.next(self.stations.len()) {
             let station = StationId(number);
             let record = self.stations.at(station);
