@@ -194,7 +194,10 @@ impl FreezeSet {
                 }
                 self.deactivate(now, cause, at)
             } else {
-                self.withdraw(cause, at);
+                // One that comes late is of a silence that is over already: it calls off none that follows.
+                if at == now || at > self.causes[cause as usize].last_end() {
+                    self.withdraw(cause, at);
+                }
                 SilenceChange::None
             }
         };
