@@ -11,6 +11,13 @@
 //! a copy is under way. It acknowledges nothing, changes no header, and never puts a segment before one of
 //! the same connection that it has not forwarded yet.
 //!
+//! As in the paper, a segment that is missing is taken to be lost on the radio. The base station's own queue
+//! lies between this and the radio, so what that queue drops is sent again into it, and its sender never
+//! hears of the congestion. Over a queue that drops, without any loss of the radio, that costs goodput: four
+//! downloads over scenarios/clean.toml's FIFO of 100 packets have 0.87 of the plain router's, with 14,768
+//! copies in 30 s (`linkhold run scenarios/clean.toml --set cases.1.mechanism=local-recovery --set
+//! flows.0.count=4 --set duration=30s`). Below dsasync, which keeps that queue short, nothing is dropped.
+//!
 //! A copy: kept -> (evidence of loss, or no word for `patience`) sent again, at most `tries` times ->
 //! acknowledged, SACKed or too old: let go of.
 //!
