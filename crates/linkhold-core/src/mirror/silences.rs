@@ -42,8 +42,10 @@ const fn later(now: Instant, at: Instant, kind: LinkEventKind) -> LinkEvent {
 
 /// The mechanism, which is not silent for this cause, is to forget what was announced.
 fn call_off(now: Instant, cause: Cause, mut tell: impl FnMut(LinkEvent)) {
+    // An end before any of them begins, and after the last silence, is of none but the first that is announced.
+    let at = now + Duration::from_nanos(1);
     for _ in 0..MOST_AHEAD {
-        tell(LinkEvent::at(now, ended(cause)));
+        tell(later(now, at, ended(cause)));
     }
 }
 
@@ -119,7 +121,11 @@ impl BothSilences {
         if self.is_of_both(cause) {
             self.mixed |= 1 << cause as u8;
         }
-        if self.mixed & (1 << cause as u8) == 0 {
+        let calls_off = matches!(kind, LinkEventKind::FreezeEnded { .. }) && at <= now && !lasted;
+        if calls_off {
+            // To the mechanism an end that is older than the other scope's last one would come late.
+            self.announce(now, cause, tell);
+        } else if self.mixed & (1 << cause as u8) == 0 {
             tell(LinkEvent { kind, ..*event });
         } else if self.lasts(cause) {
             // What is announced for later is told when it comes; until then nobody may send anyway.
