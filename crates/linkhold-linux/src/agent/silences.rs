@@ -130,7 +130,17 @@ impl SilenceTable {
             same.or_else(|| self.active.iter().rposition(ahead).filter(|_| full))
         } else {
             let same = |active: &Active| ahead(active) && expected_end.is_some() && active.is_same(&told);
-            self.active.iter().position(begun).or_else(|| self.active.iter().position(same))
+            let lasts = self.active.iter().position(begun);
+            if lasts.is_none() {
+                // All that overlap it are one with it.
+                let mut others = 0;
+                self.active.retain(|active| {
+                    others += u64::from(same(active));
+                    !same(active) || others == 1
+                });
+                self.counts.timed += others.saturating_sub(1);
+            }
+            lasts.or_else(|| self.active.iter().position(same))
         };
         match again {
             Some(index) => {
@@ -378,9 +388,13 @@ impl Silences {
             }
         }
         let later = at.max(now);
-        let lasts =
-            |table: &SilenceTable| table.begun(scope, cause, later).any(|active| active.until > later);
-        Ended { over, is_last: over != Over::Before && !self.tables.iter().any(lasts) }
+        // One that begins takes the place of those before it.
+        let lasts = |table: &SilenceTable| {
+            table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)
+        };
+        // An end beyond the planned one does not count for the mechanism either.
+        let counts = over != Over::Before && (over != Over::Nothing || at <= now);
+        Ended { over, is_last: counts && !self.tables.iter().any(lasts) }
     }
 
     /// When the next one must be ended.
