@@ -8,7 +8,7 @@
 //! Bounded: a station takes memory only while it is silent or a silence of its own is announced, and of
 //! [`MAX_STATIONS`] at most.
 
-use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use crate::link_event::{LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{FreezeSet, MAX_STATIONS, SilenceChange};
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
@@ -133,12 +133,6 @@ impl Silences {
     /// The scope is silent by a cause of its own.
     pub fn is_silent(&self, scope: Scope) -> bool {
         self.of(scope).is_some_and(FreezeSet::is_silent)
-    }
-
-    /// A silence of this scope and cause lasts.
-    #[cfg(test)]
-    pub fn lasts(&self, scope: Scope, cause: Cause) -> bool {
-        self.of(scope).is_some_and(|freezes| freezes.is_active(cause))
     }
 
     /// Events of stations of which too many are silent already.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::link_event::Cause;
 use crate::link_monitor::{LinkMonitor, LinkMonitorConfig};
 
 const SCOPE: Scope = Scope::Network;
@@ -88,7 +89,6 @@ fn a_station_takes_memory_while_it_has_a_silence_and_not_longer() {
     }
     assert_eq!((silences.stations.len(), silences.untracked()), (MAX_STATIONS as usize, 1));
     assert!(silences.covers(StationId(7)) && !silences.covers(StationId(8)));
-    assert!(silences.lasts(of(7), CAUSE) && !silences.lasts(of(7), Cause::Fade));
     for number in 0..MAX_STATIONS {
         assert_eq!(
             tell(&mut silences, ended(of(7 * number))),
