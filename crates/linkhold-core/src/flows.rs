@@ -32,8 +32,6 @@ pub(crate) struct Flows<T> {
 /// A connection that a packet passes on, as [`Flows::see`] found it.
 pub(crate) struct Seen<'a, T> {
     pub value: &'a mut T,
-    /// It was not known before.
-    pub is_new: bool,
     /// The connection that made room for it.
     pub evicted: Option<(FlowKey, T)>,
 }
@@ -51,10 +49,6 @@ impl<T> Flows<T> {
 
     pub fn len(&self) -> usize {
         self.known.len()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &T)> {
-        self.known.iter().map(|flow| (&flow.key, &flow.value))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowKey, &mut T)> {
@@ -76,7 +70,7 @@ impl<T> Flows<T> {
         // Found, or just added.
         let flow = &mut self.known[slot];
         flow.last_seen = now;
-        Seen { value: &mut flow.value, is_new: known.is_none(), evicted }
+        Seen { value: &mut flow.value, evicted }
     }
 
     fn add(&mut self, now: Instant, key: &FlowKey, value: T) -> (usize, Option<(FlowKey, T)>) {

@@ -105,6 +105,45 @@ fn a_correspondent_is_told_what_the_radio_does_no_sooner_than_the_wire_lets_it_k
 }
 
 #[test]
+fn at_the_correspondent_a_stations_silence_stops_no_flow_of_another_station() {
+    let text = r#"schema = "linkhold.scenario/1"
+        name = "own-silences"
+        duration = "8s"
+        warm_up = "1s"
+        [wired]
+        rtt = "10ms"
+        [radio]
+        phy_rate = "2Mbit/s"
+        mac_efficiency = 0.73
+        stations = 2
+        [[radio.station_sensing]]
+        station = 0
+        period = "1s"
+        duration = "900ms"
+        phase = "100ms"
+        announced = false
+        [router]
+        queue = "fifo"
+        limit = "10pkt"
+        visible = false
+        [[flows]]
+        direction = "downlink"
+        station = 1
+        [[cases]]
+        name = "plain"
+        [[cases]]
+        name = "cr-aware"
+        mechanism = { name = "cr-aware", at = "correspondent" }
+    "#;
+    let scenario =
+        Scenario::parse(text, "own-silences.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    let [plain, frozen] = [0, 1].map(|case| run_case(&scenario.cases()[case], 1).expect("it is valid").0);
+    assert!(frozen.mechanisms[0].counter("silences") > 5, "{:?}", frozen.mechanisms[0]);
+    let [plain, frozen] = [plain, frozen].map(|record| record.flows[0].goodput_bps);
+    assert!(plain > 1e6 && frozen > 0.99 * plain, "{frozen} beside {plain} bit/s");
+}
+
+#[test]
 fn a_mechanism_that_a_run_does_not_need_costs_it_nothing() {
     // Nothing on this radio is ever silent, so the senders are never told anything.
     let run = |mechanisms| {

@@ -6,11 +6,16 @@
 //! when it thaws (the timer anew with the frozen RTO, retransmission at once) stand with the endpoint:
 //! `Endpoint::freeze` and `Endpoint::thaw` in linkhold-tcp.
 //!
-//! The host: sending → frozen → sending. One silence of several that overlap is enough to freeze it, and it
-//! thaws when the last of them ends.
+//! A sender: sending → frozen → sending. It is frozen while the whole network is silent, or the station at
+//! the radio's end of its connection. One silence of several that overlap is enough to freeze it, and it
+//! thaws when the last of them ends. A driver at a station names that one station only, so all of its host's
+//! senders freeze as one; at the correspondent those of a silent station do, and no others. A driver that
+//! cannot tell stations apart there names all of them by one number (`linkhold host`), and then the silence
+//! of one freezes every sender.
 //!
 //! Beyond the paper, because a radio's signal can get lost:
-//! - a freeze that nobody ends or tells again is over after `max_freeze`;
+//! - a freeze that nobody ends or tells again is over after `max_freeze`, each station's and each cause's by
+//!   itself;
 //! - a connection that opens in a silence is frozen when its first packet passes, also where one on the same
 //!   ports has ended before;
 //! - a connection that is over gets no command, and one that ends in a silence is thawed then: its socket may
@@ -31,11 +36,10 @@ mod tests;
 use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
 use crate::connection::{Connection, Segment};
 use crate::flows::{Flows, Seen};
-use crate::host_silences::HostSilences;
-use crate::later::Later;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{PacketView, TcpFlags};
+use crate::packet::{FlowKey, PacketView, StationId, TcpFlags};
+use crate::silences::{Silences, Told};
 use crate::time::{Duration, Instant};
 
 /// Which silences freeze the senders.
@@ -74,24 +78,36 @@ impl Default for CrAwareConfig {
     }
 }
 
-/// Whether the host's senders send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Senders {
-    Sending,
-    /// Frozen, at the latest until this time.
-    Frozen {
-        until: Instant,
-    },
+/// A connection of the host, with what its sender was told.
+#[derive(Clone, Debug)]
+struct Sender {
+    connection: Connection,
+    station: StationId,
+    frozen: bool,
+}
+
+impl Sender {
+    fn new(station: StationId) -> Self {
+        Self { connection: Connection::default(), station, frozen: false }
+    }
+
+    /// Tells it what holds now, if that is another thing than it was told.
+    #[inline]
+    fn tell(&mut self, flow: FlowKey, freeze: bool, thawing: SenderCommand, out: &mut Actions) {
+        if freeze != self.frozen {
+            self.frozen = freeze;
+            let command = if freeze { SenderCommand::Freeze } else { thawing };
+            out.push(Action::Sender { flow, command });
+        }
+    }
 }
 
 /// CR-aware TCP as a [`Mechanism`].
 #[derive(Debug)]
 pub struct CrAware {
     config: CrAwareConfig,
-    senders: Senders,
-    silences: HostSilences,
-    later: Later,
-    flows: Flows<Connection>,
+    silences: Silences,
+    flows: Flows<Sender>,
     metrics: Metrics,
 }
 
@@ -101,31 +117,38 @@ impl CrAware {
     pub fn new(config: &CrAwareConfig) -> Self {
         Self {
             config: *config,
-            senders: Senders::Sending,
-            silences: HostSilences::default(),
-            later: Later::default(),
+            silences: Silences::new(config.max_freeze),
             flows: Flows::new(config.max_flows, config.flow_seed),
             metrics: Metrics::default(),
         }
     }
 
-    fn is_frozen(&self) -> bool {
-        matches!(self.senders, Senders::Frozen { .. })
-    }
-
-    /// A silence begins, or is told again: `max_freeze` counts from the last word, here and at the senders,
-    /// which are told again, too.
-    fn freeze(&mut self, now: Instant, out: &mut Actions) {
-        self.metrics.silences += u64::from(!self.is_frozen());
-        self.senders = Senders::Frozen { until: now + self.config.max_freeze };
-        command_all(&self.flows, SenderCommand::Freeze, out);
-    }
-
-    fn thaw(&mut self, out: &mut Actions) {
-        self.silences = HostSilences::default();
-        if self.is_frozen() {
-            self.senders = Senders::Sending;
-            command_all(&self.flows, self.thawing(), out);
+    /// Commands the senders that a silence's beginning or end concerns.
+    fn command(&mut self, told: Told, out: &mut Actions) {
+        let thawing = self.thawing();
+        let (scope, again) = match told {
+            Told::Nothing => return,
+            // `max_freeze` counts from the last word, here and at the senders, which are told again, too.
+            Told::Begun { scope, is_new } => {
+                self.metrics.silences += u64::from(is_new);
+                (scope, true)
+            }
+            Told::Over { scope, is_last } => {
+                if !is_last {
+                    return;
+                }
+                (scope, false)
+            }
+        };
+        for (&flow, sender) in self.flows.iter_mut() {
+            if !scope.covers(sender.station) {
+                continue;
+            }
+            let freeze = self.silences.covers(sender.station) && !sender.connection.is_over();
+            if freeze && sender.frozen && again {
+                out.push(Action::Sender { flow, command: SenderCommand::Freeze });
+            }
+            sender.tell(flow, freeze, thawing, out);
         }
     }
 
@@ -133,27 +156,10 @@ impl CrAware {
         SenderCommand::Thaw { resend: self.config.resend }
     }
 
-    /// When a silence that nobody ends is over.
-    fn thaws_at(&self) -> Option<Instant> {
-        match self.senders {
-            Senders::Sending => None,
-            Senders::Frozen { until } => Some(until),
-        }
-    }
-
     fn triggers(&self, cause: Cause) -> bool {
         match self.config.trigger {
             Trigger::AnySilence => true,
             Trigger::PrimaryUser => cause == Cause::PrimaryUser,
-        }
-    }
-}
-
-/// Commands every connection that is not over.
-fn command_all(flows: &Flows<Connection>, command: SenderCommand, out: &mut Actions) {
-    for (&flow, connection) in flows.iter() {
-        if !connection.is_over() {
-            out.push(Action::Sender { flow, command });
         }
     }
 }
@@ -165,92 +171,62 @@ impl Mechanism for CrAware {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
-        let (frozen, thawing) = (self.is_frozen(), self.thawing());
-        let mut tell = |flow, command| {
-            if frozen {
-                out.push(Action::Sender { flow, command });
-            }
-        };
+        let thawing = self.thawing();
         if packet.tcp.flags.contains(TcpFlags::RST) {
-            if let Some(connection) = self.flows.get_mut(packet.flow) {
-                let was_live = !connection.is_over();
+            if let Some(sender) = self.flows.get_mut(packet.flow)
                 // One that is not believed ends nothing.
-                if connection.pass(packet.direction, packet.tcp) != Segment::Doubted {
-                    self.flows.remove(packet.flow);
-                    if was_live {
-                        tell(*packet.flow, thawing);
-                    }
-                }
+                && sender.connection.pass(packet.direction, packet.tcp) != Segment::Doubted
+            {
+                sender.tell(*packet.flow, false, thawing, out);
+                self.flows.remove(packet.flow);
             }
             return Verdict::Forward(Rewrite::NONE);
         }
-        let Seen { value: connection, is_new, evicted } =
-            self.flows.see(now, packet.flow, Connection::default);
-        let was_live = !is_new && !connection.is_over();
-        connection.pass(packet.direction, packet.tcp);
-        let is_live = !connection.is_over();
-        if let Some((flow, evicted)) = evicted {
+        let silent = self.silences.covers(packet.station);
+        let Seen { value: sender, evicted, .. } =
+            self.flows.see(now, packet.flow, || Sender::new(packet.station));
+        if let Some((flow, mut evicted)) = evicted {
             self.metrics.flow_evictions += 1;
-            if !evicted.is_over() {
-                tell(flow, thawing);
-            }
+            evicted.tell(flow, false, thawing, out);
         }
-        match (was_live, is_live) {
-            (false, true) => tell(*packet.flow, SenderCommand::Freeze),
-            (true, false) => tell(*packet.flow, thawing),
-            (true, true) | (false, false) => {}
-        }
+        sender.connection.pass(packet.direction, packet.tcp);
+        // The number of a station that left may be another one's by now.
+        sender.station = packet.station;
+        sender.tell(*packet.flow, silent && !sender.connection.is_over(), thawing, out);
         Verdict::Forward(Rewrite::NONE)
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
-        if self.later.keep(now, &event) {
-            return;
+        if self.listens_to(&event.kind) {
+            let told = self.silences.on_event(now, &event);
+            self.command(told, out);
         }
-        match event.kind {
-            LinkEventKind::FreezeStarted { scope, cause, .. } if self.triggers(cause) => {
-                self.silences.started(scope, cause);
-                self.freeze(now, out);
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        match *kind {
+            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } => {
+                self.triggers(cause)
             }
-            LinkEventKind::FreezeEnded { scope, cause } => {
-                if !self.silences.lasts(scope, cause) {
-                    self.later.withdraw(&event.kind);
-                }
-                self.silences.ended(scope, cause);
-                if self.silences.none() {
-                    self.thaw(out);
-                }
-            }
-            LinkEventKind::FreezeStarted { .. }
-            | LinkEventKind::ChannelSwitched { .. }
+            LinkEventKind::StationLeft { .. } => true,
+            LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. }
-            | LinkEventKind::TransmitRoom { .. }
-            | LinkEventKind::StationLeft { .. } => {}
+            | LinkEventKind::TransmitRoom { .. } => false,
         }
-    }
-
-    fn listens_to(&self, kind: &LinkEventKind) -> bool {
-        matches!(
-            *kind,
-            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } if self.triggers(cause)
-        )
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
-        if self.thaws_at().is_some_and(|due| due <= now) {
-            self.thaw(out);
-        }
-        while let Some(event) = self.later.due(now) {
-            self.on_link(now, event, out);
+        while let Some(told) = self.silences.on_timeout(now) {
+            self.command(told, out);
         }
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        self.thaws_at().into_iter().chain(self.later.next()).min()
+        self.silences.next_timeout()
     }
 
     fn is_holding(&self) -> bool {
@@ -258,10 +234,15 @@ impl Mechanism for CrAware {
     }
 
     fn flush(&mut self, _now: Instant, out: &mut Actions) {
-        self.thaw(out);
+        let thawing = self.thawing();
+        self.silences = Silences::new(self.config.max_freeze);
+        for (&flow, sender) in self.flows.iter_mut() {
+            sender.tell(flow, false, thawing, out);
+        }
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { flows: self.flows.len() as u64, ..self.metrics }
+        let untracked_events = self.silences.untracked();
+        Metrics { flows: self.flows.len() as u64, untracked_events, ..self.metrics }
     }
 }

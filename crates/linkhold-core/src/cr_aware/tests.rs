@@ -42,12 +42,23 @@ fn segment(
     direction: Direction,
     tcp: TcpSegment,
 ) -> Vec<(u16, bool)> {
+    segment_of(mechanism, at, StationId(0), flow, direction, tcp)
+}
+
+fn segment_of(
+    mechanism: &mut CrAware,
+    at: u64,
+    station: StationId,
+    flow: u16,
+    direction: Direction,
+    tcp: TcpSegment,
+) -> Vec<(u16, bool)> {
     let key = key(flow);
     let view = PacketView {
         id: PacketId(0),
         direction,
         origin: Origin::Arrival,
-        station: StationId(0),
+        station,
         flow: &key,
         tcp: &tcp,
         len: 40,
@@ -106,6 +117,65 @@ fn overlapping_silences_end_with_the_last_of_them() {
     assert_eq!(link(&mut host, 18, ended(own, Cause::Sensing)), [(1, false)]);
 }
 
+/// A correspondent's connections go to several stations: flow 1 to station 0, flow 2 to station 1.
+fn correspondent() -> CrAware {
+    let mut host = small();
+    for station in 0..2 {
+        let tcp = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
+        let flow = station + 1;
+        let station = StationId(u32::from(station));
+        assert_eq!(segment_of(&mut host, 0, station, flow, Direction::Uplink, tcp), []);
+    }
+    host
+}
+
+#[test]
+fn at_the_correspondent_a_stations_silence_freezes_its_senders_and_no_others() {
+    let mut host = correspondent();
+    let [first, second] = [0, 1].map(|number| Scope::Station(StationId(number)));
+    let cause = Cause::Sensing;
+    assert_eq!(link(&mut host, 10, started(first, cause)), [(1, true)]);
+    assert_eq!(link(&mut host, 20, started(second, cause)), [(2, true)]);
+    assert_eq!(link(&mut host, 30, ended(first, cause)), [(1, false)], "the other one's goes on");
+    assert_eq!(link(&mut host, 40, started(Scope::Network, cause)), [(1, true), (2, true)]);
+    assert_eq!(link(&mut host, 50, ended(second, cause)), []);
+    assert_eq!(link(&mut host, 60, ended(Scope::Network, cause)), [(1, false), (2, false)]);
+    // Each one's longest freeze counts by itself.
+    assert_eq!(link(&mut host, 100, started(first, cause)), [(1, true)]);
+    assert_eq!(link(&mut host, 600, started(second, cause)), [(2, true)]);
+    assert_eq!((timeout(&mut host, 1100), timeout(&mut host, 1600)), (vec![(1, false)], vec![(2, false)]));
+    // A connection opens to the silent one, and to the other; the number of one that leaves says nothing more.
+    assert_eq!(link(&mut host, 2000, started(second, cause)), [(2, true)]);
+    let syn = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
+    assert_eq!(segment_of(&mut host, 2001, StationId(1), 3, Direction::Uplink, syn), [(3, true)]);
+    let reset = TcpSegment { flags: TcpFlags::RST, seq: Seq(1), ..TcpSegment::default() };
+    assert_eq!(segment_of(&mut host, 2002, StationId(1), 3, Direction::Uplink, reset), [(3, false)]);
+    assert_eq!(segment_of(&mut host, 2003, StationId(0), 4, Direction::Uplink, syn), []);
+    assert_eq!(link(&mut host, 2010, LinkEventKind::StationLeft { station: StationId(1) }), [(2, false)]);
+    assert_eq!((host.next_timeout(), host.metrics().silences), (None, 6));
+}
+
+#[test]
+fn a_silence_announced_freezes_also_behind_one_that_began_at_once() {
+    // Without a length the first one cannot be the announced one, come early.
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::SYN);
+    let cause = Cause::PrimaryUser;
+    let expected = Some(Duration::from_millis(200));
+    let ahead = LinkEventKind::FreezeStarted { scope: Scope::Network, cause, expected };
+    let mut out = Actions::new();
+    host.on_link(MS(0), LinkEvent { detected_at: MS(0), effective_at: Some(MS(500)), kind: ahead }, &mut out);
+    assert_eq!(link(&mut host, 100, started(Scope::Network, cause)), [(1, true)]);
+    assert_eq!(link(&mut host, 200, ended(Scope::Network, cause)), [(1, false)]);
+    assert_eq!((host.next_timeout(), timeout(&mut host, 500)), (Some(MS(500)), vec![(1, true)]));
+    // The end that was planned is that of a silence that was not told again since.
+    let end =
+        LinkEvent { detected_at: MS(600), effective_at: Some(MS(900)), kind: ended(Scope::Network, cause) };
+    host.on_link(MS(600), end, &mut out);
+    assert_eq!(link(&mut host, 700, started(Scope::Network, cause)), [(1, true)]);
+    assert_eq!((timeout(&mut host, 900), timeout(&mut host, 1700)), (vec![], vec![(1, false)]));
+}
+
 #[test]
 fn a_silence_that_is_announced_freezes_when_it_begins() {
     let mut host = small();
@@ -128,7 +198,9 @@ fn a_silence_that_is_announced_freezes_when_it_begins() {
     announce(&mut host, 800, 900, start);
     assert_eq!((link(&mut host, 850, end), host.next_timeout()), (vec![], None));
     announce(&mut host, 1000, 1100, start);
-    assert_eq!(link(&mut host, 1050, start), [(1, true)]);
+    let expected = Some(Duration::from_millis(200));
+    let early = LinkEventKind::FreezeStarted { scope: Scope::Network, cause: Cause::PrimaryUser, expected };
+    assert_eq!(link(&mut host, 1050, early), [(1, true)]);
     assert_eq!(link(&mut host, 1060, end), [(1, false)]);
     assert_eq!(host.next_timeout(), None);
 }

@@ -250,6 +250,11 @@ impl Recover {
         }
     }
 
+    #[cfg(test)]
+    pub fn repeated(&self, slot: u32) -> Option<(Seq, Seq)> {
+        self.states.get(slot as usize).and_then(|state| state.repeated)
+    }
+
     /// The flow's state, made if need be.
     fn state(&mut self, slot: u32) -> &mut State {
         if slot as usize >= self.states.len() {

@@ -863,6 +863,10 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
+        if let (Some(watched), Some(acked)) = (&mut flow.watched, flow.acked) {
+            // Half the sequence space further on it would lie ahead again.
+            watched.repairs_to.take_if(|end| !end.after(acked));
+        }
         let record = self.stations.at(packet.station);
         let lost = if told { 0 } else { flow.lost };
         let delivered = before.saturating_sub(after).saturating_sub(u64::from(lost));

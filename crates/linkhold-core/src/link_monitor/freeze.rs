@@ -21,6 +21,18 @@ pub(crate) enum SilenceChange {
     Ended,
 }
 
+/// A transition that was carried out because its time had come.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) cause: Cause,
+    pub(crate) change: SilenceChange,
+    /// A freeze that was announced began, if only to go on with the one before.
+    pub(crate) begun: bool,
+    /// A freeze ended that nobody had ended.
+    pub(crate) overdue: bool,
+}
+
 /// Most freezes of one cause that are announced at once. A further one takes the place of the last.
 pub const MOST_AHEAD: usize = 4;
 
@@ -35,11 +47,11 @@ pub fn is_told_twice(one: (Instant, Option<Instant>), other: (Instant, Option<In
 
 /// A freeze announced for later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Announced {
-    start: Instant,
-    expected: Option<Duration>,
+pub(crate) struct Announced {
+    pub(crate) start: Instant,
+    pub(crate) expected: Option<Duration>,
     /// Set if its end was announced too.
-    end: Option<Instant>,
+    pub(crate) end: Option<Instant>,
 }
 
 impl Announced {
@@ -131,6 +143,16 @@ impl FreezeSet {
         self.active & (1 << cause as u8) != 0
     }
 
+    /// The freezes of `cause` that are announced, by start.
+    pub(crate) fn ahead(&self, cause: Cause) -> &[Announced] {
+        &self.freezes[cause as usize].ahead
+    }
+
+    /// When the freeze of `cause` that lasts is to end, as far as somebody told it.
+    pub(crate) fn told_end(&self, cause: Cause) -> Option<Instant> {
+        self.freezes[cause as usize].active?.expected_end
+    }
+
     pub(crate) const fn next_timeout(&self) -> Option<Instant> {
         self.next_timeout
     }
@@ -172,7 +194,10 @@ impl FreezeSet {
                 }
                 self.deactivate(now, cause, at)
             } else {
-                self.withdraw(cause, at);
+                // One that comes late is of a silence that is over already: it calls off none that follows.
+                if at > self.causes[cause as usize].last_end() {
+                    self.withdraw(cause, at);
+                }
                 SilenceChange::None
             }
         };
@@ -180,7 +205,8 @@ impl FreezeSet {
         change
     }
 
-    /// The end that is announced is that of the last freeze which begins before it.
+    /// The end that is announced is that of the last freeze which begins before it. One before any freeze
+    /// begins calls the first off.
     fn announce_end(&mut self, cause: Cause, at: Instant) {
         let Freeze { active, ahead } = &mut self.freezes[cause as usize];
         if let Some(announced) = ahead.iter_mut().rfind(|announced| announced.start < at) {
@@ -192,8 +218,8 @@ impl FreezeSet {
                 *overdue = false;
             }
             *expected_end = Some(at);
-        } else if let Some(announced) = ahead.first_mut() {
-            announced.end = Some(at);
+        } else if !ahead.is_empty() {
+            ahead.remove(0);
         }
     }
 
@@ -211,16 +237,19 @@ impl FreezeSet {
         }
     }
 
-    /// Carries out the first transition due by `now`: what changed, and whether it was an overdue end.
-    pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<(SilenceChange, bool)> {
+    /// Carries out the first transition due by `now`.
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<Due> {
         let due = self.next_timeout.filter(|at| *at <= now)?;
         let cause = Cause::ALL.into_iter().find(|cause| self.freezes[*cause as usize].due() == Some(due))?;
         // Of a start and an end at one time the start comes first: in between nobody may send.
         let result = match self.freezes[cause as usize].take_first(due) {
-            Some(announced) => (self.activate(now, cause, announced), false),
+            Some(announced) => {
+                Due { cause, change: self.activate(now, cause, announced), begun: true, overdue: false }
+            }
             None => {
                 let overdue = self.freezes[cause as usize].active.is_some_and(|active| active.overdue);
-                (self.deactivate(now, cause, due), overdue)
+                let change = self.deactivate(now, cause, due);
+                Due { cause, change, begun: self.is_active(cause), overdue }
             }
         };
         self.find_next_timeout();

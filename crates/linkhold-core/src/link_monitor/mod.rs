@@ -39,7 +39,7 @@ use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
-use freeze::{FreezeSet, SilenceChange};
+pub(crate) use freeze::{Announced, FreezeSet, SilenceChange};
 pub use freeze::{MOST_AHEAD, is_told_twice};
 use history::{Interval, union_time};
 pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence};
@@ -548,9 +548,9 @@ impl LinkMonitor {
         };
         let mut timed_out = false;
         let change = self.change(scope, |freezes| match freezes.on_timeout(now) {
-            Some((change, overdue)) => {
-                timed_out = overdue;
-                change
+            Some(due) => {
+                timed_out = due.overdue;
+                due.change
             }
             None => SilenceChange::None,
         });

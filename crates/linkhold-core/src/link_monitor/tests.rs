@@ -540,3 +540,33 @@ fn an_event_of_a_station_with_too_high_a_number_is_counted() {
     let last = StationId(MAX_STATIONS - 1);
     assert_eq!(start(&mut m, 2, Scope::Station(last), Cause::Fade), TfpChange::StationBegan(last));
 }
+
+#[test]
+fn an_end_that_comes_late_calls_off_no_freeze_that_follows() {
+    let mut m = monitor();
+    let (begins, ends) = (
+        LinkEventKind::FreezeStarted { scope: NET, cause: Cause::Fade, expected: Some(len(200)) },
+        LinkEventKind::FreezeEnded { scope: NET, cause: Cause::Fade },
+    );
+    assert_eq!(start(&mut m, 0, NET, Cause::Fade), TfpChange::NetworkBegan);
+    assert_eq!(told(&mut m, 10, 100, ends), TfpChange::None);
+    assert_eq!(told(&mut m, 20, 500, begins), TfpChange::None);
+    assert_eq!(m.on_timeout(ms(101)), TfpChange::NetworkEnded);
+    assert_eq!(told(&mut m, 102, 100, ends), TfpChange::None, "the end that was carried out already");
+    assert_eq!(m.next_timeout(), Some(ms(500)));
+    assert_eq!(told(&mut m, 103, 103, ends), TfpChange::None);
+    assert_eq!(m.next_timeout(), None, "one that is of no other calls it off");
+}
+
+#[test]
+fn an_end_announced_for_before_any_freeze_begins_calls_the_first_off() {
+    let mut m = monitor();
+    let (begins, ends) = (
+        LinkEventKind::FreezeStarted { scope: NET, cause: Cause::Fade, expected: Some(len(200)) },
+        LinkEventKind::FreezeEnded { scope: NET, cause: Cause::Fade },
+    );
+    for (detected, effective, kind) in [(0, 500, begins), (0, 1500, begins), (10, 400, ends)] {
+        assert_eq!(told(&mut m, detected, effective, kind), TfpChange::None);
+    }
+    assert_eq!(m.next_timeout(), Some(ms(1500)));
+}

@@ -11,6 +11,13 @@
 //! a copy is under way. It acknowledges nothing, changes no header, and never puts a segment before one of
 //! the same connection that it has not forwarded yet.
 //!
+//! As in the paper, a segment that is missing is taken to be lost on the radio. The base station's own queue
+//! lies between this and the radio, so what that queue drops is sent again into it, and its sender never
+//! hears of the congestion. Over a queue that drops, without any loss of the radio, that costs goodput: four
+//! downloads over scenarios/clean.toml's FIFO of 100 packets have 0.87 of the plain router's, with 14,768
+//! copies in 30 s (`linkhold run scenarios/clean.toml --set cases.1.mechanism=local-recovery --set
+//! flows.0.count=4 --set duration=30s`). Below dsasync, which keeps that queue short, nothing is dropped.
+//!
 //! A copy: kept -> (evidence of loss, or no word for `patience`) sent again, at most `tries` times ->
 //! acknowledged, SACKed or too old: let go of.
 //!
@@ -36,10 +43,10 @@ use watch::Watch;
 
 use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
 use crate::flows::{Flows, Seen};
-use crate::later::Later;
-use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, FlowKey, PacketView, StationId, TcpFlags, TcpSegment};
+use crate::silences::{Silences, Told};
 use crate::time::{Duration, Instant};
 use crate::units::{Bytes, Seq};
 
@@ -90,8 +97,6 @@ impl Default for LocalRecoveryConfig {
 
 /// How often holes, patience and age are looked at while there is something to look at.
 const TICK: Duration = Duration::from_millis(10);
-/// Stations whose own silences are known at once; those of others are taken for none.
-const MOST_SILENT: usize = 4096;
 
 /// A connection as the base station sees it.
 #[derive(Clone, Debug)]
@@ -164,66 +169,10 @@ impl Flow {
     }
 }
 
-/// The silences that go on: a bit for each cause, of the network and of single stations.
-#[derive(Debug, Default)]
-struct SilentStations {
-    network: u8,
-    stations: Vec<(StationId, u8)>,
-    /// When the last one ended.
-    ended: Instant,
-}
-
-impl SilentStations {
-    fn started(&mut self, scope: Scope, cause: Cause) {
-        let bit = 1 << cause as u8;
-        match scope {
-            Scope::Network => self.network |= bit,
-            Scope::Station(station) => match self.stations.iter().position(|(known, _)| *known == station) {
-                Some(index) => self.stations[index].1 |= bit,
-                None if self.stations.len() < MOST_SILENT => self.stations.push((station, bit)),
-                None => {}
-            },
-        }
-    }
-
-    fn ended(&mut self, now: Instant, scope: Scope, cause: Cause) {
-        let bit = 1 << cause as u8;
-        match scope {
-            Scope::Network => self.network &= !bit,
-            Scope::Station(station) => {
-                if let Some((_, bits)) = self.stations.iter_mut().find(|(known, _)| *known == station) {
-                    *bits &= !bit;
-                }
-                self.stations.retain(|(_, bits)| *bits != 0);
-            }
-        }
-        self.ended = now;
-    }
-
-    fn lasts(&self, scope: Scope, cause: Cause) -> bool {
-        let bits = match scope {
-            Scope::Network => self.network,
-            Scope::Station(station) => {
-                self.stations.iter().find(|(known, _)| *known == station).map_or(0, |(_, bits)| *bits)
-            }
-        };
-        bits & 1 << cause as u8 != 0
-    }
-
-    fn forget(&mut self, station: StationId) {
-        self.stations.retain(|(known, _)| *known != station);
-    }
-
-    fn covers(&self, station: StationId) -> bool {
-        self.network != 0 || self.stations.iter().any(|(known, _)| *known == station)
-    }
-}
-
 /// Local recovery at the base station as a [`Mechanism`].
 #[derive(Debug)]
 pub struct LocalRecovery {
     flows: Flows<Flow>,
-    later: Later,
     shared: Shared,
 }
 
@@ -232,7 +181,9 @@ pub struct LocalRecovery {
 struct Shared {
     config: LocalRecoveryConfig,
     bounds: Bounds,
-    silences: SilentStations,
+    silences: Silences,
+    /// When the last silence ended.
+    silence_ended: Instant,
     next_tick: Option<Instant>,
     metrics: Metrics,
 }
@@ -246,15 +197,29 @@ impl LocalRecovery {
         let shared = Shared {
             config: *config,
             bounds: Bounds { packets, bytes, age, tries },
-            silences: SilentStations::default(),
+            silences: Silences::without_limit(),
+            silence_ended: Instant::ZERO,
             next_tick: None,
             metrics: Metrics::default(),
         };
-        Self { later: Later::default(), flows: Flows::new(config.max_flows, config.flow_seed), shared }
+        Self { flows: Flows::new(config.max_flows, config.flow_seed), shared }
     }
 }
 
 impl Shared {
+    fn note(&mut self, now: Instant, told: Told) {
+        match told {
+            Told::Nothing => {}
+            Told::Begun { is_new, .. } => self.metrics.silences += u64::from(is_new),
+            Told::Over { .. } => self.silence_ends(now),
+        }
+    }
+
+    fn silence_ends(&mut self, now: Instant) {
+        self.silence_ended = now;
+        self.next_tick.get_or_insert(now + TICK);
+    }
+
     fn downlink(
         &mut self,
         now: Instant,
@@ -404,30 +369,12 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, _out: &mut Actions) {
-        if self.later.keep(now, &event) {
-            return;
-        }
-        match event.kind {
-            LinkEventKind::FreezeStarted { scope, cause, .. } => {
-                self.shared.metrics.silences += 1;
-                self.shared.silences.started(scope, cause);
-            }
-            LinkEventKind::FreezeEnded { scope, cause } => {
-                if !self.shared.silences.lasts(scope, cause) {
-                    self.later.withdraw(&event.kind);
-                }
-                self.shared.silences.ended(now, scope, cause);
-                self.shared.next_tick.get_or_insert(now + TICK);
-            }
-            // The number may be another station's from now on.
-            LinkEventKind::StationLeft { station } => self.shared.silences.forget(station),
-            LinkEventKind::ChannelSwitched { .. }
-            | LinkEventKind::SensingSchedule { .. }
-            | LinkEventKind::Snr { .. }
-            | LinkEventKind::Grant { .. }
-            | LinkEventKind::GrantUnused { .. }
-            | LinkEventKind::GrantFrames { .. }
-            | LinkEventKind::TransmitRoom { .. } => {}
+        let told = self.shared.silences.on_event(now, &event);
+        self.shared.note(now, told);
+        // An end whose beginning nobody told ends a silence, too.
+        let is_now = event.effective_at.is_none_or(|at| at <= now);
+        if matches!(event.kind, LinkEventKind::FreezeEnded { .. }) && is_now {
+            self.shared.silence_ends(now);
         }
     }
 
@@ -436,8 +383,8 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
-        while let Some(event) = self.later.due(now) {
-            self.on_link(now, event, out);
+        while let Some(told) = self.shared.silences.on_timeout(now) {
+            self.shared.note(now, told);
         }
         if self.shared.next_tick.is_none_or(|due| due > now) {
             return;
@@ -449,7 +396,7 @@ impl Mechanism for LocalRecovery {
             }
             let silent = self.shared.silences.covers(flow.station);
             let patience = flow.patience(self.shared.config.least_patience).filter(|_| !silent);
-            let done = flow.down.tick(now, self.shared.silences.ended, patience, &self.shared.bounds, out);
+            let done = flow.down.tick(now, self.shared.silence_ended, patience, &self.shared.bounds, out);
             self.shared.metrics.count(done);
             if let Some((next, _)) = flow.up.report().filter(|_| !silent) {
                 if flow.reported_next != Some(next) {
@@ -468,7 +415,7 @@ impl Mechanism for LocalRecovery {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        self.shared.next_tick.into_iter().chain(self.later.next()).min()
+        self.shared.next_tick.into_iter().chain(self.shared.silences.next_timeout()).min()
     }
 
     fn is_holding(&self) -> bool {
@@ -483,6 +430,7 @@ impl Mechanism for LocalRecovery {
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { flows: self.flows.len() as u64, ..self.shared.metrics }
+        let untracked_events = self.shared.silences.untracked();
+        Metrics { flows: self.flows.len() as u64, untracked_events, ..self.shared.metrics }
     }
 }

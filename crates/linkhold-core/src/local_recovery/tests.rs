@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::action::SenderCommand;
+use crate::link_event::{Cause, Scope};
 use crate::packet::{Ecn, Endpoint, FlowKey, Origin, PacketId, SackBlock, SackBlocks};
 
 const MS: fn(u64) -> Instant = Instant::from_millis;
@@ -445,6 +446,19 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
         *again.entry(id).or_default() += 1;
     }
     again
+}
+
+#[test]
+fn a_silence_that_is_told_again_is_counted_once() {
+    let mut talk = Talk::new(LocalRecovery::new(&LocalRecoveryConfig::default()));
+    let (scope, cause) = (Scope::Station(StationId(0)), Cause::Fade);
+    let start = LinkEventKind::FreezeStarted { scope, cause, expected: None };
+    talk.link(10, start);
+    talk.link(20, start);
+    assert_eq!(talk.mechanism.metrics().silences, 1);
+    talk.link(30, LinkEventKind::FreezeEnded { scope, cause });
+    talk.link(40, start);
+    assert_eq!(talk.mechanism.metrics().silences, 2);
 }
 
 proptest! {

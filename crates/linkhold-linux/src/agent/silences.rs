@@ -102,6 +102,8 @@ impl SilenceTable {
     /// A silence begins at `from`, or its source says so again. The agent ends it after `lasting`, if its
     /// source asks for that; `expected` is what the mechanism is told of its length.
     ///
+    /// Answers when the agent ends it.
+    ///
     /// # Errors
     /// [`TooManySilences`].
     pub fn begin(
@@ -112,7 +114,7 @@ impl SilenceTable {
         from: Instant,
         lasting: Option<Duration>,
         expected: Option<Duration>,
-    ) -> Result<(), TooManySilences> {
+    ) -> Result<Instant, TooManySilences> {
         let (until, asked_for) = match lasting {
             Some(lasting) if lasting <= self.max => (from + lasting, true),
             Some(_) | None => (from + self.max, false),
@@ -128,7 +130,17 @@ impl SilenceTable {
             same.or_else(|| self.active.iter().rposition(ahead).filter(|_| full))
         } else {
             let same = |active: &Active| ahead(active) && expected_end.is_some() && active.is_same(&told);
-            self.active.iter().position(begun).or_else(|| self.active.iter().position(same))
+            let lasts = self.active.iter().position(begun);
+            if lasts.is_none() {
+                // All that overlap it are one with it.
+                let mut others = 0;
+                self.active.retain(|active| {
+                    others += u64::from(same(active));
+                    !same(active) || others == 1
+                });
+                self.counts.timed += others.saturating_sub(1);
+            }
+            lasts.or_else(|| self.active.iter().position(same))
         };
         match again {
             Some(index) => {
@@ -143,7 +155,7 @@ impl SilenceTable {
             }
         }
         self.active.sort_by_key(|active| active.from);
-        Ok(())
+        Ok(until)
     }
 
     /// A silence that began while another of its scope and cause lasted, by this time, takes its place.
@@ -187,7 +199,7 @@ impl SilenceTable {
             return if was_under_way { Over::UnderWay } else { Over::Announced };
         }
         let last = self.active.iter().rposition(|active| concerned(active) && active.from < at);
-        match last.or_else(|| self.active.iter().position(concerned)) {
+        match last {
             Some(index) if at <= self.active[index].until => {
                 let active = &mut self.active[index];
                 active.until = at;
@@ -195,15 +207,26 @@ impl SilenceTable {
                 active.asked_for = true;
                 Over::Later
             }
-            Some(_) | None => Over::Nothing,
+            Some(_) => Over::Nothing,
+            // One before any silence begins calls the first off.
+            None => match self.active.iter().position(concerned) {
+                Some(first) => {
+                    self.active.remove(first);
+                    self.counts.ended += 1;
+                    Over::Announced
+                }
+                None => Over::Nothing,
+            },
         }
     }
 
-    /// True if one is under way at `at` that is not known to end before `by`; before any time, if `by` is
-    /// `None`.
-    fn covers(&self, scope: Scope, cause: Cause, at: Instant, by: Option<Instant>) -> bool {
+    /// True if one is under way at `at` that is not known to end before `by` (before any time, if `by` is
+    /// `None`), and that the agent does not end before `until`.
+    fn covers(&self, scope: Scope, cause: Cause, at: Instant, by: Option<Instant>, until: Instant) -> bool {
         self.begun(scope, cause, at).any(|active| {
-            active.expected_end.is_none_or(|end| by.is_some_and(|by| end >= by)) && active.until > at
+            active.expected_end.is_none_or(|end| by.is_some_and(|by| end >= by))
+                && active.until > at
+                && active.until >= until
         })
     }
 
@@ -325,7 +348,8 @@ impl Silences {
     }
 
     /// As [`SilenceTable::begin`]. True if the mechanism is to be told: no other source has the radio silent
-    /// for this cause and as long.
+    /// for this cause and as long. Of one that lasts longer it hears also if nobody knows how long the other
+    /// will last, because its own limit counts from the last beginning that it was told.
     ///
     /// # Errors
     /// [`TooManySilences`].
@@ -341,9 +365,9 @@ impl Silences {
         expected: Option<Duration>,
     ) -> Result<bool, TooManySilences> {
         let place = self.place(source);
-        self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
+        let until = self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
         let by = expected.map(|length| from + length);
-        Ok(!self.others(place).any(|table| table.covers(scope, cause, from.max(now), by)))
+        Ok(!self.others(place).any(|table| table.covers(scope, cause, from.max(now), by, until)))
     }
 
     /// As [`SilenceTable::end`]. Who speaks at the control socket may end what another began.
@@ -364,9 +388,13 @@ impl Silences {
             }
         }
         let later = at.max(now);
-        let lasts =
-            |table: &SilenceTable| table.begun(scope, cause, later).any(|active| active.until > later);
-        Ended { over, is_last: over != Over::Before && !self.tables.iter().any(lasts) }
+        // One that begins takes the place of those before it.
+        let lasts = |table: &SilenceTable| {
+            table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)
+        };
+        // An end beyond the planned one does not count for the mechanism either.
+        let counts = over != Over::Before && (over != Over::Nothing || at <= now);
+        Ended { over, is_last: counts && !self.tables.iter().any(lasts) }
     }
 
     /// When the next one must be ended.
@@ -429,6 +457,7 @@ impl Silences {
 
 #[cfg(test)]
 mod tests {
+    use linkhold_core::link_monitor::{LinkMonitor, LinkMonitorConfig};
     use linkhold_core::packet::StationId;
 
     use super::*;
@@ -446,7 +475,7 @@ mod tests {
         cause: Cause,
         from: Instant,
         lasting: Option<Duration>,
-    ) -> Result<(), TooManySilences> {
+    ) -> Result<Instant, TooManySilences> {
         silences.begin(from, scope, cause, from, lasting, lasting)
     }
 
@@ -548,6 +577,18 @@ mod tests {
             Over::Nothing
         );
         assert_eq!(silences.counts(), SilenceCounts { begun: 5, ended: 3, timed: 2, overdue: 0 });
+    }
+
+    #[test]
+    fn a_silence_that_outlasts_the_others_limit_is_told_though_nobody_knows_the_others_length() {
+        let mut silences = Silences::new(Duration::from_secs(10), 0);
+        let mut begin = |source, ms, length: Option<u64>| {
+            let lasting = length.map(Duration::from_millis);
+            silences.begin(source, at(ms), NET, Cause::Fade, at(ms), lasting, lasting).unwrap()
+        };
+        assert!(begin(Source::Radio, 0, None));
+        assert!(!begin(Source::Told, 1_000, Some(8_000)), "the radio's is not over before");
+        assert!(begin(Source::Told, 5_000, Some(8_000)), "the mechanism's limit would be over at 10 s");
     }
 
     #[test]
@@ -667,5 +708,94 @@ mod tests {
             ends.push(event.effective_at.unwrap());
         }
         assert_eq!(ends, [170, 350, 450, 650].map(at));
+    }
+
+    /// What the mechanism's link monitor knows, if the agent tells it what it tells mechanisms.
+    struct Heard {
+        silences: Silences,
+        monitor: LinkMonitor,
+        now: u64,
+    }
+
+    impl Heard {
+        fn new() -> Self {
+            // The agent ends what nobody ends: the monitor's own limit has nothing to do.
+            let config =
+                LinkMonitorConfig { max_silence: Duration::from_secs(1_000), ..LinkMonitorConfig::default() };
+            let silences = Silences::new(Duration::from_millis(800), 0);
+            Self { silences, monitor: LinkMonitor::new(&config), now: 0 }
+        }
+
+        /// As the event loop does it; `lags`: the monitor's timers come first, as where a turn reads the clock
+        /// again for them.
+        fn wait(&mut self, until: u64, lags: bool) {
+            while self.now < until {
+                self.now += 1;
+                for turn in [lags, !lags] {
+                    if turn {
+                        while self.monitor.next_timeout().is_some_and(|due| due <= at(self.now)) {
+                            let _ = self.monitor.on_timeout(at(self.now));
+                        }
+                    } else {
+                        while let Some(event) = self.silences.end_due(at(self.now)) {
+                            let _ = self.monitor.on_event(at(self.now), &event);
+                        }
+                    }
+                }
+                self.agree();
+            }
+        }
+
+        fn agree(&self) {
+            let silent = self.silences.under_way(at(self.now)) > 0;
+            assert_eq!(silent, self.monitor.network_tfp(), "at {} ms", self.now);
+        }
+
+        fn tell(&mut self, source: Source, starts: bool, effective: u64, length: Option<u64>) {
+            let (cause, now, effective) = (Cause::Fade, at(self.now), at(effective));
+            let expected = length.map(Duration::from_millis);
+            let (is_news, kind) = if starts {
+                let begun = self.silences.begin(source, now, NET, cause, effective, expected, expected);
+                (begun.unwrap(), LinkEventKind::FreezeStarted { scope: NET, cause, expected })
+            } else {
+                let ended = self.silences.end(source, NET, cause, now, effective);
+                (ended.is_last, LinkEventKind::FreezeEnded { scope: NET, cause })
+            };
+            if is_news {
+                let event = LinkEvent { detected_at: now, effective_at: Some(effective), kind };
+                let _ = self.monitor.on_event(now, &event);
+            }
+            self.agree();
+        }
+    }
+
+    #[test]
+    fn an_end_that_both_carry_out_calls_off_no_silence_that_follows() {
+        let mut heard = Heard::new();
+        heard.tell(Source::Told, true, 0, None);
+        heard.tell(Source::Told, false, 100, None);
+        heard.tell(Source::Told, true, 500, Some(200));
+        heard.wait(600, true);
+        assert!(heard.monitor.network_tfp());
+    }
+
+    proptest::proptest! {
+        /// The agent and the link monitor of its mechanism take the same announcements for the same silences.
+        #[test]
+        fn the_agent_has_under_way_what_the_link_monitor_has(
+            lags in proptest::prelude::any::<bool>(),
+            story in proptest::collection::vec(
+                (proptest::prelude::any::<bool>(), 1u64..400, 0u64..900, proptest::option::of(1u64..500)),
+                1..40,
+            )
+        ) {
+            let mut heard = Heard::new();
+            for (starts, pause, ahead, length) in story {
+                heard.wait(heard.now + pause, lags);
+                // Half of them are told as they happen.
+                heard.tell(Source::Told, starts, heard.now + ahead.saturating_sub(450), length);
+            }
+            heard.wait(heard.now + 3_000, lags);
+        }
     }
 }

@@ -43,6 +43,7 @@ impl Recover {
             return Heard::Pass;
         }
         state.last = Some((tcp.ack, tcp.window));
+        state.repeated.take_if(|(_, last)| !last.after(tcp.ack));
         if state.is_mute(now.since(state.heard.max(heard_any))) && state.copies.suspect_fine() {
             // A silence that nobody has told of may have taken what these are copies of.
             if state.phase == Phase::Quiet {

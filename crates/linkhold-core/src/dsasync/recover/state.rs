@@ -78,7 +78,8 @@ pub(super) struct State {
     /// ACKs that tell of a hole are kept back until then.
     pub hide_until: Option<Instant>,
     pub doubled: VecDeque<Doubled>,
-    /// The range in which the sender has sent segments again that were not acknowledged then.
+    /// The range in which the sender has sent segments again that were not acknowledged then; until all of it
+    /// is acknowledged.
     pub repeated: Option<(Seq, Seq)>,
 }
 

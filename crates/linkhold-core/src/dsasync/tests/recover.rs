@@ -73,6 +73,11 @@ impl Bench {
         b
     }
 
+    /// What the sender has sent again, as the flow's state remembers it.
+    fn repeated(&self) -> Option<(Seq, Seq)> {
+        self.agent.recover.repeated(0)
+    }
+
     fn segment(&mut self, n: u32) -> (Verdict, Vec<Action>) {
         self.down(u64::from(n), F, n * MSS, MSS)
     }
@@ -124,6 +129,22 @@ impl Bench {
             assert_eq!(self.segment(n).0, Verdict::Hold);
         }
     }
+}
+
+/// The range would else grow with each repetition, to half the sequence space at most, and then be wrong of
+/// everything.
+#[test]
+fn what_the_sender_sent_again_is_forgotten_once_it_is_acknowledged() {
+    let mut b = Bench::downloading(&recovering());
+    for n in [10, 11] {
+        assert_eq!(b.at(170).segment(n).0, KEPT);
+    }
+    let _ = b.at(400).segment(10);
+    assert_eq!(b.repeated(), Some((Seq(10 * MSS), Seq(11 * MSS))));
+    let _ = b.at(404).sack(901, 10, &[]);
+    assert!(b.repeated().is_some(), "the segment is not acknowledged yet");
+    let _ = b.at(405).sack(901, 12, &[]);
+    assert_eq!(b.repeated(), None);
 }
 
 #[test]

@@ -346,6 +346,44 @@ fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below
     assert!(rest > 1, "{rest}");
 }
 
+/// What a sender repairs after its timeout is at an end once it is acknowledged: the mark that stood there
+/// would come alive again with the numbers half the sequence space on.
+#[test]
+fn a_timeouts_repair_is_over_once_all_is_acknowledged_that_was_sent_by_then() {
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        transmit_queue: Duration::from_millis(2),
+        standing_limit: Duration::ZERO,
+        ..plain(Mode::FreezeNudge)
+    });
+    b.open(101, 50_000);
+    for n in 0..300u64 {
+        let seq = 1000 + n as u32 * 2 * MSS;
+        let queued = if n < 20 { 0 } else { 20 };
+        let _ = b.at(1000 + n * 2).down(10, 101, seq, MSS);
+        let _ = b.down(11, 101, seq + MSS, MSS);
+        if !(20..40).contains(&n) {
+            let _ = b.at(1002 + n * 2).ack(12, 101, seq + 2 * MSS - queued * 2 * MSS, 50_000);
+        }
+    }
+    let first = 1000 + 600 * MSS;
+    let hold = |b: &mut Bench, n: u32| b.at(1602).down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold;
+    let mut went = (0..150).filter(|&n| !hold(&mut b, n)).count() as u32;
+    let repairs_to =
+        |b: &Bench| b.agent.shared.flows.known(0).watched.as_ref().expect("nobody tells the rate").repairs_to;
+    let unanswered = first - 39 * MSS;
+    let again = b.at(1850).down(500, 101, unanswered, MSS);
+    assert_eq!((again.0, repairs_to(&b)), (Verdict::Hold, Some(Seq(first + 150 * MSS))));
+    went += released(&again.1).iter().filter(|id| **id == 100).count() as u32;
+    for at in (1855..8000).step_by(5) {
+        went += released(&b.at(at).timeout()).iter().filter(|id| **id == 100).count() as u32;
+        let answered = b.ack(200, 101, first + went * MSS, 50_000);
+        went += released(&answered.1).iter().filter(|id| **id == 100).count() as u32;
+    }
+    let _ = b.at(8000).ack(201, 101, first + went * MSS, 50_000);
+    assert_eq!((went, repairs_to(&b)), (150, None));
+}
+
 #[test]
 fn a_radio_that_is_never_empty_is_measured_too() {
     let mut b = Bench::new(&DsaSyncConfig {
