@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills drawn-cells clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
