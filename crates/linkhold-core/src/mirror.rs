@@ -26,8 +26,8 @@ pub(crate) struct Mirror {
     answers: Actions,
     /// The host, as the last packet named it.
     host: StationId,
-    /// The silences under way and announced. To the mechanism one of the network and one of the host alone are the same
-    /// silence.
+    /// The silences under way and announced. To the mechanism one of the network and one of the host alone
+    /// are the same silence.
     silences: BothSilences,
 }
 

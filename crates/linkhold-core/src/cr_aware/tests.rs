@@ -144,7 +144,7 @@ fn at_the_correspondent_a_stations_silence_freezes_its_senders_and_no_others() {
     assert_eq!(link(&mut host, 100, started(first, cause)), [(1, true)]);
     assert_eq!(link(&mut host, 600, started(second, cause)), [(2, true)]);
     assert_eq!((timeout(&mut host, 1100), timeout(&mut host, 1600)), (vec![(1, false)], vec![(2, false)]));
-    // A connection opens to the silent one, and to the other; the number of one that leaves says nothing more.
+    // A connection opens to the silent one, and to the other; then the silent one leaves.
     assert_eq!(link(&mut host, 2000, started(second, cause)), [(2, true)]);
     let syn = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
     assert_eq!(segment_of(&mut host, 2001, StationId(1), 3, Direction::Uplink, syn), [(3, true)]);

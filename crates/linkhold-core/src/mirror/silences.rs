@@ -1,4 +1,5 @@
-//! The silences of a host and of its network as those of one scope, which is all that a turned mechanism knows.
+//! The silences of a host and of its network as those of one scope, which is all that a turned mechanism
+//! knows.
 //!
 //! While only one of the two has a silence of a cause, under way or announced, what is told of it goes on as
 //! it is. While both have, it is decided here when their common silence begins and ends, and the mechanism is
@@ -42,7 +43,8 @@ const fn later(now: Instant, at: Instant, kind: LinkEventKind) -> LinkEvent {
 
 /// The mechanism, which is not silent for this cause, is to forget what was announced.
 fn call_off(now: Instant, cause: Cause, mut tell: impl FnMut(LinkEvent)) {
-    // An end before any of them begins, and after the last silence, is of none but the first that is announced.
+    // An end before any of them begins, and after the last silence, is of none but the first that is
+    // announced.
     let at = now + Duration::from_nanos(1);
     for _ in 0..MOST_AHEAD {
         tell(later(now, at, ended(cause)));
