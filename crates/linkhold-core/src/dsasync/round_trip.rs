@@ -344,20 +344,19 @@ impl RoundTrips {
         (self.others.below_since(aged), next)
     }
 
-    /// Time in which a packet passes that nobody acknowledges, by the rate of a station that does. Where
-    /// several share a limit, what passes counts in the rate of whichever acknowledges something next: only
-    /// their sum says how fast it passes. By the rate of one of `n`, about `AHEAD / n` of what was measured
-    /// would be let through, and each measurement would be lower than the last.
+    /// Time in which a packet passes that nobody acknowledges: by the rate of a station that does, or by that
+    /// of all stations where they share a limit.
     fn others_take(&self, station: StationId) -> Duration {
-        let (rate, most, local) = if let Some(limit) = self.cell.limit() {
-            (limit.passes, limit.most, limit.local)
+        let (most, rate, local) = if let Some(limit) = self.cell.limit() {
+            (limit.most, self.cell.passes(), limit.local)
         } else {
             let slow = self.untold(station).map_or(0.0, |untold| untold.rate.rates.slow());
-            let Some((most, local)) = self.most_below(station).filter(|_| slow > 0.0) else {
-                return LONGEST_BELOW;
-            };
-            (slow, most, local)
+            let (most, local) = self.most_below(station).unwrap_or_default();
+            (most, slow, local)
         };
+        if most == 0 || rate <= 0.0 {
+            return LONGEST_BELOW;
+        }
         Duration::from_nanos((most as f64 / (rate * AHEAD)) as u64).max(local).min(LONGEST_BELOW)
     }
 
@@ -472,6 +471,9 @@ impl RoundTrips {
     /// A silence begins or ends, or what was withheld may go down: no rate is measured across that.
     pub fn interrupt_untold(&mut self, now: Instant) {
         if self.measures && !self.bdp.is_told() {
+            if let Some(total) = self.cell.total_mut() {
+                total.interrupt(now);
+            }
             for station in self.stations.iter_mut() {
                 if let Some(untold) = &mut station.untold {
                     untold.interrupt(now);
@@ -752,6 +754,7 @@ impl RoundTrips {
         if begins {
             self.others.begin_sample();
         }
+        self.measure_cell_sent(now, bytes, others, local);
         let Some(untold) = self.untold_at(flow.station) else { return };
         if begins {
             untold.rate.begin_sample(now);
@@ -763,6 +766,23 @@ impl RoundTrips {
         if flow.is_answered() {
             untold.shares.add(now, sent.len, &mut flow.share);
         }
+    }
+
+    /// As [`measure_sent`](Self::measure_sent), for all stations together; `others`: bytes below that nobody
+    /// will acknowledge.
+    #[inline]
+    fn measure_cell_sent(&mut self, now: Instant, bytes: u64, others: u64, local: Duration) {
+        if self.stations.len() < 2 || self.bdp.is_told() || !self.measures {
+            return;
+        }
+        let begins = self.outstanding == 0 && !self.others.went_down_since(now, LONGEST_BELOW);
+        let under_way = self.cell.under_way(self.outstanding, self.first, others, local);
+        let limits = self.limits;
+        let total = self.cell.total_or(|| limits.rate());
+        if begins {
+            total.begin_sample(now);
+        }
+        total.on_sent(now, bytes, under_way);
     }
 
     /// The station acknowledged something new: what nobody acknowledges and went down before that has passed.
@@ -790,10 +810,13 @@ impl RoundTrips {
     /// make.
     fn pace(&self, beside: u64, station: StationId) -> Option<BitRate> {
         let acked = self.bdp.pace();
-        let own = self.untold(station).filter(|untold| untold.rate.is_filled());
-        let own = own.map(|untold| untold.rate.rates.slow());
-        let rate = self.cell.limit().map(|limit| limit.passes).or(own);
-        let all = rate.filter(|_| beside > 0).map(bdp::pace_of);
+        let rate = if self.is_shared() {
+            Some(self.cell.passes())
+        } else {
+            let own = self.untold(station).filter(|untold| untold.rate.is_filled());
+            own.map(|untold| untold.rate.rates.slow())
+        };
+        let all = rate.filter(|&rate| beside > 0 && rate > 0.0).map(bdp::pace_of);
         acked.max(all)
     }
 
@@ -804,6 +827,11 @@ impl RoundTrips {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
         let local = self.usual_radio_part(station).unwrap_or_default();
         let (others, _) = self.others_under_way(now, station);
+        let mut of_all = self.cell.under_way(self.outstanding, self.first, others, local);
+        of_all.dry &= here == Here::Nothing && self.waiting == 0;
+        if let Some(total) = self.cell.total_mut().filter(|_| !self.bdp.is_told()) {
+            total.on_acked(now, delivered, beside, of_all);
+        }
         let Some(untold) = self.untold_at(station) else { return };
         let mut under_way = untold.under_way(left, others, local);
         under_way.dry &= here == Here::Nothing;
@@ -931,6 +959,9 @@ impl RoundTrips {
             if !self.stations.at(flow.station).gone {
                 self.served = Some((now, flow.station));
             }
+            if let Some(total) = self.cell.total_mut() {
+                total.on_sent_again(bytes);
+            }
             if let Some(untold) = self.untold_at(flow.station) {
                 untold.rate.on_sent_again(bytes);
             }
@@ -973,9 +1004,9 @@ impl RoundTrips {
         for record in self.stations.iter() {
             let local = record.usual.or_else(|| record.least());
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
-            let Some(untold) = record.untold.as_ref().filter(|_| active) else { continue };
-            sum.add_passing(untold.taken());
-            if let (Some(needs), Some(local)) = (untold.needs(), local) {
+            if let Some(untold) = &record.untold
+                && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
+            {
                 sum.add(needs, local);
             }
         }
