@@ -25,7 +25,7 @@
 //!   fell to it. Taken from one of `n`, what may go down of it would be `1/n` of what was measured, and each
 //!   measurement would be lower than the last.
 //! - **Aside**: a station that says nothing for [`STALE`], though others do, does not count: it may be away
-//!   unannounced, and must not stop the others.
+//!   unannounced, and must not stop the others. Nor does one that is silent, until it acknowledges something.
 
 use super::delivery_rate::{DeliveryRate, UnderWay};
 use super::departures::Departures;

@@ -594,8 +594,9 @@ impl DsaSync {
         self.shared.silence_began(now, self.downlink.pacer.rate());
         let lasted = self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
-        if scope == Scope::Network {
-            self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes);
+        match scope {
+            Scope::Network => self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes),
+            Scope::Station(station) => self.round_trips.station_fell_silent(station),
         }
         // line 11: packets come back from the transmit queue, if there is space for them. Not if the radio
         // will work again before we know it: until then it can send only what is left in its queue.

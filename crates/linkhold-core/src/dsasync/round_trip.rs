@@ -972,6 +972,16 @@ impl RoundTrips {
         }
     }
 
+    /// A station falls silent: what lies below for it leaves the cell's limit at once, since it acknowledges
+    /// nothing now. Else the others would be sent nothing, once they have acknowledged all of theirs, until
+    /// [`PATIENCE`] is lost: who is set aside is looked at when something is acknowledged. It counts again
+    /// when the station acknowledges something.
+    pub fn station_fell_silent(&mut self, station: StationId) {
+        if !self.below_is_never_full() {
+            self.set_aside(station, true);
+        }
+    }
+
     /// Takes the station's outstanding bytes out of the cell's limit (`aside`), or counts them again.
     fn set_aside(&mut self, station: StationId, aside: bool) {
         let record = self.stations.at(station);
