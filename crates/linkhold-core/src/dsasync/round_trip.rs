@@ -43,10 +43,11 @@ use super::pacer::{AQM_TARGET, Pacer};
 use super::per_station::PerStation;
 use super::probes::{Answer, Departure, EMPTY_RADIO, PROBE_LIFE, RadioProbe, WiredProbe};
 use super::shared::Shared;
-use super::shares::{Shares, Tally};
+use super::shares::{EPOCH_BYTES, Shares, Tally};
 use super::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW, Unacknowledged};
 use super::untold::{Among, Limits, PATIENCE, Untold};
 use super::withheld::{Arrived, first_of};
+use crate::link_monitor::LinkMonitor;
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction, Seq};
@@ -106,6 +107,8 @@ pub(super) struct RoundTrips {
     keeps_short: bool,
     /// How much waits in the router's queue, as time at the measured rate.
     transmit_queue: Duration,
+    /// The part of what the cell is sent that stations have which are not silent.
+    present: f64,
     /// Stations for which packets are held.
     pub waiting: u32,
     /// The next slot whose flow is asked if its station is gone.
@@ -149,6 +152,9 @@ struct Station {
     /// cell's bytes.
     flows: Shares,
     share: Tally,
+    /// The part that it had of what the cell was sent, averaged at the silences of stations: what is sent
+    /// between two of them may be one burst.
+    part: f64,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
@@ -183,6 +189,7 @@ impl RoundTrips {
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
             transmit_queue: config.transmit_queue,
+            present: 1.0,
             waiting: 0,
             hand: 0,
             silence_ended: Instant::ZERO,
@@ -432,7 +439,9 @@ impl RoundTrips {
     /// The window of a flow by the rate that is told, bytes; `None` where none is told.
     pub fn told_window(&self, flow: &Flow, wired: Duration, radio: Duration) -> Option<u32> {
         let flows = self.stations.get(flow.station).map_or(1.0, |record| record.flows.count());
-        self.bdp.clamp(wired, radio, flow.handshake.mss, flows)
+        // What silent stations cannot use is the others': they are as many fewer.
+        let present = self.present.max(1.0 / self.bdp.stations());
+        self.bdp.clamp(wired, radio, flow.handshake.mss, flows * present)
     }
 
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
@@ -980,6 +989,27 @@ impl RoundTrips {
         if !self.below_is_never_full() {
             self.set_aside(station, true);
         }
+    }
+
+    /// A silence of a station begins or ends: works out anew what part the others have, where the rate is
+    /// told. Where it is not, windows are made by rates that were measured, and a larger part for the others
+    /// added nothing but delay. If all are silent, nobody can use what is left.
+    pub fn share_anew(&mut self, monitor: &LinkMonitor) {
+        if !self.bdp.is_told() {
+            return;
+        }
+        let epoch = self.stations.iter().map(|record| record.share.epoch).max().unwrap_or(0);
+        let counted = |record: &Station| if record.share.epoch == epoch { record.share.bytes } else { 0 };
+        let total: u64 = self.stations.iter().map(|record| u64::from(counted(record))).sum();
+        let mut silent = 0.0;
+        for (number, record) in self.stations.iter_mut().enumerate() {
+            if total >= EPOCH_BYTES {
+                record.part = f64::midpoint(record.part, f64::from(counted(record)) / total as f64);
+            }
+            silent += if monitor.tfp(StationId(number as u32)) { record.part } else { 0.0 };
+        }
+        let all: f64 = self.stations.iter().map(|record| record.part).sum();
+        self.present = if silent < all { 1.0 - silent / all } else { 1.0 };
     }
 
     /// Takes the station's outstanding bytes out of the cell's limit (`aside`), or counts them again.
