@@ -16,9 +16,9 @@
 //! beside a download and at five sixths beside a sparse flow. Check: none of it is lost, and the download has
 //! nearly all of the rest.
 //!
-//! Plan, room: where nobody tells the rate, a UDP stream beside a thin TCP download to each of several stations, on
-//! a radio that has room for all of them; radios of 5.8 and 17.5 Mbit/s, two queues, two and four stations.
-//! Check: the stream and each of the downloads have at least 0.9 of what they offer.
+//! Plan, room: where nobody tells the rate, a UDP stream beside a thin TCP download to each of several
+//! stations, on a radio that has room for all of them; radios of 5.8 and 17.5 Mbit/s, two queues, two and four
+//! stations. Check: the stream and each of the downloads have at least 0.9 of what they offer.
 //!
 //! Plan, media: live media of 2 Mbit/s over UDP beside a download, with a primary user of 0.3 s every 1.3 s.
 //! Check: every datagram that was held left or is counted with its reason, none is out of order, fewer are
@@ -210,7 +210,7 @@ fn a_stream_beside_thin_flows_of_several_stations_has_what_it_offers() {
                 })
                 .collect();
             let text = format!(
-                "duration = \"20s\"\nwarm_up = \"3s\"\n[wired]\nrate = \"50Mbit/s\"\nrtt = \"20ms\"\n\
+                "warm_up = \"3s\"\nduration = \"20s\"\n[wired]\nrate = \"50Mbit/s\"\nrtt = \"20ms\"\n\
                  [radio]\nmac = \"shared\"\nphy_rate = \"{rate}Mbit/s\"\nmac_efficiency = 0.73\n\
                  stations = {stations}\nrate_told = false\n\
                  [router]\nvisible = false\nin_silence = \"queue\"\nqueue = \"{queue}\"\nlimit = \"100pkt\"\n\

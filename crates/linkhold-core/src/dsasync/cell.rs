@@ -19,9 +19,15 @@
 //! - **Windows**: a station's window is that of an equal part at least, as where the rate is told
 //!   ([`Shares`](super::shares::Shares)), with time for what lies below of all. Otherwise a station with few
 //!   flows would have too small a window ever to wait here, and its turn would go to others.
+//! - **Rate of all together** ([`DeliveryRate`]), where there are several stations: what passes and nobody
+//!   acknowledges counts in the rate of whichever station acknowledges something next. So the rate of one
+//!   says nothing of how fast it passes, nor does the sum of them, since each keeps what it was when most
+//!   fell to it. Taken from one of `n`, what may go down of it would be `1/n` of what was measured, and each
+//!   measurement would be lower than the last.
 //! - **Aside**: a station that says nothing for [`STALE`], though others do, does not count: it may be away
-//!   unannounced, and must not stop the others.
+//!   unannounced, and must not stop the others. Nor does one that is silent, until it acknowledges something.
 
+use super::delivery_rate::{DeliveryRate, UnderWay};
 use super::departures::Departures;
 use super::withheld::{Arrived, FULL_PACKET, Withheld};
 use crate::time::{Duration, Instant};
@@ -62,8 +68,6 @@ pub(super) struct Limit {
     pub local: Duration,
     /// Time that a packet waits below the base station, ns.
     pub below: f64,
-    /// Rate at which something passes to any of them, bytes/ns.
-    pub passes: f64,
     /// Rate of an equal part, bytes/ns.
     pub fair: f64,
 }
@@ -73,26 +77,14 @@ pub(super) struct Limit {
 pub(super) struct Sum {
     stations: u32,
     rate: f64,
-    passes: f64,
     delayed: f64,
     bunches: f64,
     local: Duration,
 }
 
 impl Sum {
-    pub const NONE: Self = Self {
-        stations: 0,
-        rate: 0.0,
-        passes: 0.0,
-        delayed: 0.0,
-        bunches: 0.0,
-        local: Duration::from_secs(1),
-    };
-
-    /// Adds what passes to a station, bytes/ns, whether or not that is known to be all that could.
-    pub fn add_passing(&mut self, rate: f64) {
-        self.passes += rate;
-    }
+    pub const NONE: Self =
+        Self { stations: 0, rate: 0.0, delayed: 0.0, bunches: 0.0, local: Duration::from_secs(1) };
 
     /// Adds a station with this local round trip.
     pub fn add(&mut self, needs: Needs, local: Duration) {
@@ -117,7 +109,6 @@ impl Sum {
             most_of_one: needed as u64,
             local: self.local,
             below: waits / self.rate,
-            passes: self.passes,
             fair: self.rate / count.max(1.0),
         })
     }
@@ -137,6 +128,8 @@ pub(super) struct Cell {
     due: Instant,
     /// The station that was last looked at.
     hand: u32,
+    /// What passes to all of them together, once there are several.
+    total: Option<Box<DeliveryRate>>,
 }
 
 impl Cell {
@@ -144,6 +137,32 @@ impl Cell {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.departures.add(now, bytes);
+    }
+
+    /// What passes to all stations together, to be measured; made by `new` if need be.
+    pub fn total_or(&mut self, new: impl FnOnce() -> DeliveryRate) -> &mut DeliveryRate {
+        self.total.get_or_insert_with(|| Box::new(new()))
+    }
+
+    /// As [`total_or`](Self::total_or), if it is measured.
+    pub fn total_mut(&mut self) -> Option<&mut DeliveryRate> {
+        self.total.as_deref_mut()
+    }
+
+    /// Mean rate at which something passes to any of the stations, bytes/ns; 0 before it was measured.
+    pub fn passes(&self) -> f64 {
+        self.total.as_ref().map_or(0.0, |total| total.rates.slow())
+    }
+
+    /// What is under way to all stations together, of whose `outstanding` bytes flows may withhold `first`;
+    /// `unacknowledged`: what is under way and nobody will acknowledge.
+    pub fn under_way(&self, outstanding: u64, first: u64, unacknowledged: u64, local: Duration) -> UnderWay {
+        let bytes = outstanding.saturating_sub(self.aside);
+        let local = self.limit.map_or(local, |limit| limit.local.min(local));
+        let few = FULL_PACKET + FULL_PACKET.max(first as f64);
+        let passing = self.passes() * local.as_nanos() as f64;
+        let dry = (bytes + unacknowledged) as f64 <= passing + few;
+        UnderWay { bytes, unacknowledged, dry, local, few }
     }
 
     /// What all stations withhold of their `outstanding` bytes, those set aside not counted, beyond what is

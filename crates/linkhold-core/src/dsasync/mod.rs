@@ -585,6 +585,7 @@ impl DsaSync {
                 self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
                 self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
+                self.round_trips.share_anew(&self.shared.monitor);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
             }
@@ -596,8 +597,12 @@ impl DsaSync {
         let lasted = self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
         self.round_trips.silence_began(now);
-        if scope == Scope::Network {
-            self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes);
+        match scope {
+            Scope::Network => self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes),
+            Scope::Station(station) => {
+                self.round_trips.station_fell_silent(station);
+                self.round_trips.share_anew(&self.shared.monitor);
+            }
         }
         // line 11: packets come back from the transmit queue, if there is space for them. Not if the radio
         // will work again before we know it: until then it can send only what is left in its queue.

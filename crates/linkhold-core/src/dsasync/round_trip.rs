@@ -43,11 +43,12 @@ use super::pacer::{AQM_TARGET, Pacer};
 use super::per_station::PerStation;
 use super::probes::{Answer, Departure, EMPTY_RADIO, PROBE_LIFE, RadioProbe, WiredProbe};
 use super::shared::Shared;
-use super::shares::{Shares, Tally};
+use super::shares::{EPOCH_BYTES, Shares, Tally};
 use super::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW, Unacknowledged};
 use super::untold::{Among, Limits, PATIENCE, Untold};
 use super::waits::Waits;
 use super::withheld::{Arrived, first_of};
+use crate::link_monitor::LinkMonitor;
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction, Seq};
@@ -110,6 +111,8 @@ pub(super) struct RoundTrips {
     keeps_short: bool,
     /// How much waits in the router's queue, as time at the measured rate.
     transmit_queue: Duration,
+    /// The part of what the cell is sent that stations have which are not silent.
+    present: f64,
     /// Stations for which packets are held.
     pub waiting: u32,
     /// The next slot whose flow is asked if its station is gone.
@@ -153,6 +156,9 @@ struct Station {
     /// cell's bytes.
     flows: Shares,
     share: Tally,
+    /// The part that it had of what the cell was sent, averaged at the silences of stations: what is sent
+    /// between two of them may be one burst.
+    part: f64,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
@@ -187,6 +193,7 @@ impl RoundTrips {
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
             transmit_queue: config.transmit_queue,
+            present: 1.0,
             waiting: 0,
             hand: 0,
             waits: Waits::default(),
@@ -349,20 +356,19 @@ impl RoundTrips {
         (self.others.below_since(aged), next)
     }
 
-    /// Time in which a packet passes that nobody acknowledges, by the rate of a station that does. Where
-    /// several share a limit, what passes counts in the rate of whichever acknowledges something next: only
-    /// their sum says how fast it passes. By the rate of one of `n`, about `AHEAD / n` of what was measured
-    /// would be let through, and each measurement would be lower than the last.
+    /// Time in which a packet passes that nobody acknowledges: by the rate of a station that does, or by that
+    /// of all stations where they share a limit.
     fn others_take(&self, station: StationId) -> Duration {
-        let (rate, most, local) = if let Some(limit) = self.cell.limit() {
-            (limit.passes, limit.most, limit.local)
+        let (most, rate, local) = if let Some(limit) = self.cell.limit() {
+            (limit.most, self.cell.passes(), limit.local)
         } else {
             let slow = self.untold(station).map_or(0.0, |untold| untold.rate.rates.slow());
-            let Some((most, local)) = self.most_below(station).filter(|_| slow > 0.0) else {
-                return LONGEST_BELOW;
-            };
-            (slow, most, local)
+            let (most, local) = self.most_below(station).unwrap_or_default();
+            (most, slow, local)
         };
+        if most == 0 || rate <= 0.0 {
+            return LONGEST_BELOW;
+        }
         Duration::from_nanos((most as f64 / (rate * AHEAD)) as u64).max(local).min(LONGEST_BELOW)
     }
 
@@ -438,7 +444,9 @@ impl RoundTrips {
     /// The window of a flow by the rate that is told, bytes; `None` where none is told.
     pub fn told_window(&self, flow: &Flow, wired: Duration, radio: Duration) -> Option<u32> {
         let flows = self.stations.get(flow.station).map_or(1.0, |record| record.flows.count());
-        self.bdp.clamp(wired, radio, flow.handshake.mss, flows)
+        // What silent stations cannot use is the others': they are as many fewer.
+        let present = self.present.max(1.0 / self.bdp.stations());
+        self.bdp.clamp(wired, radio, flow.handshake.mss, flows * present)
     }
 
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
@@ -477,6 +485,9 @@ impl RoundTrips {
     /// A silence begins or ends, or what was withheld may go down: no rate is measured across that.
     pub fn interrupt_untold(&mut self, now: Instant) {
         if self.measures && !self.bdp.is_told() {
+            if let Some(total) = self.cell.total_mut() {
+                total.interrupt(now);
+            }
             for station in self.stations.iter_mut() {
                 if let Some(untold) = &mut station.untold {
                     untold.interrupt(now);
@@ -764,6 +775,7 @@ impl RoundTrips {
         if begins {
             self.others.begin_sample();
         }
+        self.measure_cell_sent(now, bytes, others, local);
         let Some(untold) = self.untold_at(flow.station) else { return };
         if begins {
             untold.rate.begin_sample(now);
@@ -775,6 +787,23 @@ impl RoundTrips {
         if flow.is_answered() {
             untold.shares.add(now, sent.len, &mut flow.share);
         }
+    }
+
+    /// As [`measure_sent`](Self::measure_sent), for all stations together; `others`: bytes below that nobody
+    /// will acknowledge.
+    #[inline]
+    fn measure_cell_sent(&mut self, now: Instant, bytes: u64, others: u64, local: Duration) {
+        if self.stations.len() < 2 || self.bdp.is_told() || !self.measures {
+            return;
+        }
+        let begins = self.outstanding == 0 && !self.others.went_down_since(now, LONGEST_BELOW);
+        let under_way = self.cell.under_way(self.outstanding, self.first, others, local);
+        let limits = self.limits;
+        let total = self.cell.total_or(|| limits.rate());
+        if begins {
+            total.begin_sample(now);
+        }
+        total.on_sent(now, bytes, under_way);
     }
 
     /// The station acknowledged something new: what nobody acknowledges and went down before that has passed.
@@ -802,10 +831,13 @@ impl RoundTrips {
     /// make.
     fn pace(&self, beside: u64, station: StationId) -> Option<BitRate> {
         let acked = self.bdp.pace();
-        let own = self.untold(station).filter(|untold| untold.rate.is_filled());
-        let own = own.map(|untold| untold.rate.rates.slow());
-        let rate = self.cell.limit().map(|limit| limit.passes).or(own);
-        let all = rate.filter(|_| beside > 0).map(bdp::pace_of);
+        let rate = if self.is_shared() {
+            Some(self.cell.passes())
+        } else {
+            let own = self.untold(station).filter(|untold| untold.rate.is_filled());
+            own.map(|untold| untold.rate.rates.slow())
+        };
+        let all = rate.filter(|&rate| beside > 0 && rate > 0.0).map(bdp::pace_of);
         acked.max(all)
     }
 
@@ -816,6 +848,11 @@ impl RoundTrips {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
         let local = self.usual_radio_part(station).unwrap_or_default();
         let (others, _) = self.others_under_way(now, station);
+        let mut of_all = self.cell.under_way(self.outstanding, self.first, others, local);
+        of_all.dry &= here == Here::Nothing && self.waiting == 0;
+        if let Some(total) = self.cell.total_mut().filter(|_| !self.bdp.is_told()) {
+            total.on_acked(now, delivered, beside, of_all);
+        }
         let Some(untold) = self.untold_at(station) else { return };
         let mut under_way = untold.under_way(left, others, local);
         under_way.dry &= here == Here::Nothing;
@@ -949,6 +986,9 @@ impl RoundTrips {
             if !self.stations.at(flow.station).gone {
                 self.served = Some((now, flow.station));
             }
+            if let Some(total) = self.cell.total_mut() {
+                total.on_sent_again(bytes);
+            }
             if let Some(untold) = self.untold_at(flow.station) {
                 untold.rate.on_sent_again(bytes);
             }
@@ -957,6 +997,37 @@ impl RoundTrips {
                 watched.again.get_or_insert((end, now));
             }
         }
+    }
+
+    /// A station falls silent: what lies below for it leaves the cell's limit at once, since it acknowledges
+    /// nothing now. Else the others would be sent nothing, once they have acknowledged all of theirs, until
+    /// [`PATIENCE`] is lost: who is set aside is looked at when something is acknowledged. It counts again
+    /// when the station acknowledges something.
+    pub fn station_fell_silent(&mut self, station: StationId) {
+        if !self.below_is_never_full() {
+            self.set_aside(station, true);
+        }
+    }
+
+    /// A silence of a station begins or ends: works out anew what part the others have, where the rate is
+    /// told. Where it is not, windows are made by rates that were measured, and a larger part for the others
+    /// added nothing but delay. If all are silent, nobody can use what is left.
+    pub fn share_anew(&mut self, monitor: &LinkMonitor) {
+        if !self.bdp.is_told() {
+            return;
+        }
+        let epoch = self.stations.iter().map(|record| record.share.epoch).max().unwrap_or(0);
+        let counted = |record: &Station| if record.share.epoch == epoch { record.share.bytes } else { 0 };
+        let total: u64 = self.stations.iter().map(|record| u64::from(counted(record))).sum();
+        let mut silent = 0.0;
+        for (number, record) in self.stations.iter_mut().enumerate() {
+            if total >= EPOCH_BYTES {
+                record.part = f64::midpoint(record.part, f64::from(counted(record)) / total as f64);
+            }
+            silent += if monitor.tfp(StationId(number as u32)) { record.part } else { 0.0 };
+        }
+        let all: f64 = self.stations.iter().map(|record| record.part).sum();
+        self.present = if silent < all { 1.0 - silent / all } else { 1.0 };
     }
 
     /// Takes the station's outstanding bytes out of the cell's limit (`aside`), or counts them again.
@@ -991,9 +1062,9 @@ impl RoundTrips {
         for record in self.stations.iter() {
             let local = record.usual.or_else(|| record.least());
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
-            let Some(untold) = record.untold.as_ref().filter(|_| active) else { continue };
-            sum.add_passing(untold.taken());
-            if let (Some(needs), Some(local)) = (untold.needs(), local) {
+            if let Some(untold) = &record.untold
+                && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
+            {
                 sum.add(needs, local);
             }
         }

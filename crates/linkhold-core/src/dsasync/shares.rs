@@ -4,14 +4,16 @@
 //! number of flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what
 //! they leave. So it is with stations, whose tallies count the bytes of all their flows. A station that has
 //! less than its part is not kept there: its window is as large as the largest station's, until it has as
-//! much. Sees the length of each packet and the tally of its flow or station.
+//! much. Where the rate is told, a station that is silent does not count
+//! ([`RoundTrips::share_anew`](super::round_trip::RoundTrips::share_anew)): what it cannot use is the
+//! others'. Sees the length of each packet and the tally of its flow or station.
 
 use crate::time::{Duration, Instant};
 
 /// Shares are measured over at least this time.
 const EPOCH: Duration = Duration::from_millis(500);
 /// Shares are measured over at least this many bytes: fewer say nothing.
-const EPOCH_BYTES: u64 = 32 * 1500;
+pub(super) const EPOCH_BYTES: u64 = 32 * 1500;
 
 /// One flow's or station's bytes in an epoch.
 #[derive(Clone, Copy, Debug, Default)]

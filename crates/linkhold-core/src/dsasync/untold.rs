@@ -188,6 +188,11 @@ impl Limits {
             slow: config.slow_rate,
         }
     }
+
+    /// A rate of which nothing is measured yet.
+    pub fn rate(&self) -> DeliveryRate {
+        DeliveryRate::new(self.fast, self.slow)
+    }
 }
 
 /// Who shares the radio with a station.
@@ -238,13 +243,7 @@ impl Untold {
             margin: Margin { search: Search::Quantile, ..Margin::NEW },
             shares: Shares::default(),
         };
-        Self {
-            limits,
-            rate: DeliveryRate::new(limits.fast, limits.slow),
-            margin: Margin::NEW,
-            shares: Shares::default(),
-            up,
-        }
+        Self { limits, rate: limits.rate(), margin: Margin::NEW, shares: Shares::default(), up }
     }
 
     /// What is under way to the station, with all that a sample is judged by; `unacknowledged`: what is under
@@ -270,7 +269,7 @@ impl Untold {
     }
 
     /// What the station takes, bytes/ns: the greater of both rates.
-    pub fn taken(&self) -> f64 {
+    fn taken(&self) -> f64 {
         self.rate.rates.fast().max(self.rate.rates.slow())
     }
 

@@ -195,7 +195,7 @@ impl FreezeSet {
                 self.deactivate(now, cause, at)
             } else {
                 // One that comes late is of a silence that is over already: it calls off none that follows.
-                if at > self.causes[cause as usize].last_end() {
+                if at == now || at > self.causes[cause as usize].last_end() {
                     self.withdraw(cause, at);
                 }
                 SilenceChange::None
