@@ -165,7 +165,8 @@ impl Channels {
         }
     }
 
-    /// Whether the radio has noticed the primary user of a channel, which may not be the working one any more.
+    /// Whether the radio has noticed the primary user of a channel, which may not be the working one any
+    /// more.
     pub(crate) fn has_noticed(&self, channel: usize) -> bool {
         let user = self.users.get(channel).and_then(Option::as_ref);
         self.notices_users && user.is_some_and(PrimaryUser::is_detected)

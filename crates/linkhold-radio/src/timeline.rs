@@ -384,8 +384,8 @@ impl Timeline {
         self.condition = is;
         self.retuning_until = until;
         let network = Scope::Network;
-        // A user that the radio left as soon as it had noticed it. What was sent into its burst before is lost as
-        // it is where the radio stays.
+        // A user that the radio left as soon as it had noticed it. What was sent into its burst before is
+        // lost as it is where the radio stays.
         let left = was == Condition::Colliding && self.channels.has_noticed(self.channel);
 
         if let Some(until) = until

@@ -411,7 +411,8 @@ fn a_user_that_is_noticed_and_left_is_told_since_its_burst_began() {
     });
     let mut driver = Driver::new(config, seed.unwrap());
     driver.run(at(20_000));
-    // A burst of less than 20 ms is over before it is noticed. The first that is not makes the radio leave for good.
+    // A burst of less than 20 ms is over before it is noticed. The first that is not makes the radio leave
+    // for good.
     let (begins, since, kind) = changes(&driver)[0];
     assert_eq!((since, kind), (begins - 20, started(Cause::ChannelSwitch, Some(ms(10)))));
     let told = driver.air.told().expect("the radio has silences");

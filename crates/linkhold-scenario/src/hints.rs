@@ -64,7 +64,8 @@ fn sparse_snr(radio: &AirConfig) -> Option<String> {
     })
 }
 
-/// A full packet that takes longer than there is between two quiet periods: it waits for a gap that never comes.
+/// A full packet that takes longer than there is between two quiet periods: it waits for a gap that never
+/// comes.
 fn endless_wait(scenario: &ResolvedScenario) -> Option<String> {
     let full = u32::from(scenario.tcp.mss) + HEADERS;
     let (gap, slowest, keys) = if let Some(mesh) = &scenario.mesh {

@@ -193,7 +193,8 @@ impl Sensor {
     /// [`SampleError`] names a sample that is no number. The sensor can only be finished then.
     pub fn on_block(&mut self, block: &[Sample]) -> Result<Option<Event>, SampleError> {
         let power = self.meter.measure(block);
-        // What one sample that is too large adds to a block's power, at least, whatever its share of the band.
+        // What one sample that is too large adds to a block's power, at least, whatever its share of the
+        // band.
         let suspicious = (f64::from(LARGEST) / block.len().max(1) as f64).powi(2);
         if !power.is_finite() || power > suspicious {
             let bad = |sample: &Sample| !(sample.re.abs() <= LARGEST && sample.im.abs() <= LARGEST);

@@ -17,8 +17,8 @@
 //! nearly all of the rest.
 //!
 //! Plan, room: where nobody tells the rate, a UDP stream beside a thin TCP download to each of several
-//! stations, on a radio that has room for all of them; radios of 5.8 and 17.5 Mbit/s, two queues, two and four
-//! stations. Check: the stream and each of the downloads have at least 0.9 of what they offer.
+//! stations, on a radio that has room for all of them; radios of 5.8 and 17.5 Mbit/s, two queues, two and
+//! four stations. Check: the stream and each of the downloads have at least 0.9 of what they offer.
 //!
 //! Plan, media: live media of 2 Mbit/s over UDP beside a download, with a primary user of 0.3 s every 1.3 s.
 //! Check: every datagram that was held left or is counted with its reason, none is out of order, fewer are

@@ -1,13 +1,14 @@
 //! DSASync over radios on which one packet takes as long as whole windows elsewhere.
 //!
-//! Plan: downloads over 0.1 to 4 Mbit/s. Either short quiet periods that are told as they begin, so that every
-//! segment meets one before it is acknowledged, and nobody tells the rate or somebody does; or no silence at
-//! all, the rate told, and short downloads beside a long one. Check, fixed before measuring: `dsasync` carries
-//! at least 0.9 of a plain router's bytes, and where nothing is lost at most a tenth of its segments are copies.
+//! Plan: downloads over 0.1 to 4 Mbit/s. Either short quiet periods that are told as they begin, so that
+//! every segment meets one before it is acknowledged, and nobody tells the rate or somebody does; or no
+//! silence at all, the rate told, and short downloads beside a long one. Check, fixed before measuring:
+//! `dsasync` carries at least 0.9 of a plain router's bytes, and where nothing is lost at most a tenth of its
+//! segments are copies.
 //!
-//! Before, it had 0.19 to 0.27 of the limit in the first kind of cell (each segment went four times: the local
-//! round trip was never measured, so that every silence was taken for one that was noticed late), and 0.47 to
-//! 0.90 in the second (the round trip of a SYN stood for that of a full segment).
+//! Before, it had 0.19 to 0.27 of the limit in the first kind of cell (each segment went four times: the
+//! local round trip was never measured, so that every silence was taken for one that was noticed late), and
+//! 0.47 to 0.90 in the second (the round trip of a SYN stood for that of a full segment).
 
 use linkhold_scenario::Scenario;
 use linkhold_sim::run_case;

@@ -322,8 +322,8 @@ pub struct AgentArgs {
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. With
-    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an older
-    /// recording, but no other file.
+    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an
+    /// older recording, but no other file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
@@ -400,8 +400,8 @@ pub struct HostArgs {
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Record everything that the mechanism is told and answers: headers, events and times, no payload. With
-    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an older
-    /// recording, but no other file.
+    /// several radios there is one file for each, with the radio's name before the suffix. Overwrites an
+    /// older recording, but no other file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the host goes on (about 80 bytes a packet).
@@ -470,8 +470,8 @@ pub struct SignalArgs {
 pub enum SignalEvent {
     /// The radio falls silent.
     Freeze {
-        /// Length of the silence, at most the configuration's `silence.max`; the agent ends it by itself then. Without
-        /// this option it lasts until a `thaw`, or until `silence.max`.
+        /// Length of the silence, at most the configuration's `silence.max`; the agent ends it by itself
+        /// then. Without this option it lasts until a `thaw`, or until `silence.max`.
         #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.

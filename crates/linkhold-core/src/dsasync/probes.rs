@@ -70,8 +70,8 @@ impl Departure {
 }
 
 impl RadioProbe {
-    /// A probe with the segment `first`, which came to the base station at `arrived` (`None`: a silence kept it
-    /// here) and is so many bytes `shorter` than a full one.
+    /// A probe with the segment `first`, which came to the base station at `arrived` (`None`: a silence kept
+    /// it here) and is so many bytes `shorter` than a full one.
     pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure, shorter: u32) -> Self {
         let arrived = arrived.unwrap_or(Instant::FAR_FUTURE);
         Self { empty, shorter, silences, arrived, first, next: None }

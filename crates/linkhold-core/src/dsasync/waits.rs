@@ -2,10 +2,10 @@
 //!
 //! Beside the paper (`dsasync`). Nobody answers in a silence, so a wait begins anew when one ends: what the
 //! station had to say then may still be on its way, behind all that the silence held. But it begins anew only
-//! once. Where silences come more often than the wait is long (sensing every 200 ms, a wait of 200 ms), it would
-//! never be over, and what was lost on the radio would keep the gate below shut for ever: so it was, and a
-//! download beside sensing every 200 ms stood still after its first loss. After twice its length, silences not
-//! counted, a wait is over in any case.
+//! once. Where silences come more often than the wait is long (sensing every 200 ms, a wait of 200 ms), it
+//! would never be over, and what was lost on the radio would keep the gate below shut for ever: so it was,
+//! and a download beside sensing every 200 ms stood still after its first loss. After twice its length,
+//! silences not counted, a wait is over in any case.
 
 use crate::time::{Duration, Instant};
 

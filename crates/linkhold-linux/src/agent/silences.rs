@@ -726,8 +726,8 @@ mod tests {
             Self { silences, monitor: LinkMonitor::new(&config), now: 0 }
         }
 
-        /// As the event loop does it; `lags`: the monitor's timers come first, as where a turn reads the clock
-        /// again for them.
+        /// As the event loop does it; `lags`: the monitor's timers come first, as where a turn reads the
+        /// clock again for them.
         fn wait(&mut self, until: u64, lags: bool) {
             while self.now < until {
                 self.now += 1;

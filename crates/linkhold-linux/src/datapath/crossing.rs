@@ -164,7 +164,8 @@ fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found:
     for (place, key) in [(wired, "wired"), (radio, "radio")] {
         if let Some(controller) = place.controller.as_ref().filter(|_| place.bridge().is_none()) {
             let (name, controller) = (&place.name, &controller.name);
-            // The datapath of Open vSwitch (net/openvswitch/vport-netdev.c) forwards by itself, and never by its name.
+            // The datapath of Open vSwitch (net/openvswitch/vport-netdev.c) forwards by itself, and never by
+            // its name.
             let remedy = if controller == "ovs-system" {
                 format!(
                     "what Open vSwitch forwards does not come past the firewall: take {name} out of it (`ovs-vsctl del-port \
@@ -242,8 +243,8 @@ fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfi
     found.doubts.extend(without_routes(name, routed));
 }
 
-/// What a bridge without a route keeps the agent from; nothing if IPv4 and IPv6 (`routed`) both leave by it. A
-/// family that has none may have no traffic, either.
+/// What a bridge without a route keeps the agent from; nothing if IPv4 and IPv6 (`routed`) both leave by it.
+/// A family that has none may have no traffic, either.
 fn without_routes(name: &str, routed: (bool, bool)) -> Option<String> {
     let (whose, prefix) = match routed {
         (true, true) => return None,
@@ -262,8 +263,9 @@ fn has_route(routes: &str, interface: &str) -> bool {
     routes.lines().skip(1).any(|line| line.split_whitespace().next() == Some(interface))
 }
 
-/// True if /proc/net/ipv6_route has a route by the interface that leads to more than itself and its neighbours:
-/// not a link-local one, a group's, or an address of its own (RTF_LOCAL; Linux, include/uapi/linux/ipv6_route.h).
+/// True if /proc/net/ipv6_route has a route by the interface that leads to more than itself and its
+/// neighbours: not a link-local one, a group's, or an address of its own (RTF_LOCAL; Linux,
+/// include/uapi/linux/ipv6_route.h).
 fn has_ipv6_route(routes: &str, interface: &str) -> bool {
     const RTF_UP: u32 = 0x1;
     const RTF_LOCAL: u32 = 0x8000_0000;

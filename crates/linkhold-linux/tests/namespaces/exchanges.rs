@@ -1,5 +1,5 @@
-//! Data both ways on one connection, while windows are clamped and the radio falls silent: in turn, as requests and
-//! their answers over connections that stay (the web's), and at once.
+//! Data both ways on one connection, while windows are clamped and the radio falls silent: in turn, as
+//! requests and their answers over connections that stay (the web's), and at once.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -144,8 +144,8 @@ pub fn requests_and_answers() -> Outcome {
     Ok(())
 }
 
-/// Sends one stream over a connection until it is told to stop, and meanwhile reads another until the other end has
-/// stopped; `came` counts its bytes.
+/// Sends one stream over a connection until it is told to stop, and meanwhile reads another until the other
+/// end has stopped; `came` counts its bytes.
 fn talk(
     stream: &TcpStream,
     sends: u64,
@@ -185,8 +185,9 @@ fn talk(
     })
 }
 
-/// Both ends send all the time, over a connection that the station opened and one that the correspondent opened. In a
-/// silence nothing comes to the station; after it both streams go on, and no byte is missing or another.
+/// Both ends send all the time, over a connection that the station opened and one that the correspondent
+/// opened. In a silence nothing comes to the station; after it both streams go on, and no byte is missing or
+/// another.
 pub fn both_ways_at_once() -> Outcome {
     const SILENCE: Duration = Duration::from_millis(300);
     const PART: u64 = 500_000;

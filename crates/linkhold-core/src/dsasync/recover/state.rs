@@ -93,13 +93,13 @@ impl State {
             && self.phase == Phase::Quiet
     }
 
-    /// Segments were acknowledged: `took` is the time of one that was sent once and met no silence; `first` is
-    /// when the latest went first.
+    /// Segments were acknowledged: `took` is the time of one that was sent once and met no silence; `first`
+    /// is when the latest went first.
     ///
-    /// On a slow radio every segment may meet a silence before it is acknowledged, and have been sent again for
-    /// it. As long as nothing else was measured, its time less the silences stands for the round trip: it is
-    /// never too short. Later it would be too long: with it (where nothing else was measured for 1 s) ends that
-    /// are told late cost 0.4 % of the limit and 15 ms of delay.
+    /// On a slow radio every segment may meet a silence before it is acknowledged, and have been sent again
+    /// for it. As long as nothing else was measured, its time less the silences stands for the round trip: it
+    /// is never too short. Later it would be too long: with it (where nothing else was measured for 1 s) ends
+    /// that are told late cost 0.4 % of the limit and 15 ms of delay.
     pub fn measured(&mut self, now: Instant, took: Option<Duration>, first: Option<Instant>) {
         let took = match (took, first, self.round_trip) {
             (Some(took), ..) => took,
