@@ -342,8 +342,8 @@ mod tests {
     }
 
     proptest! {
-        /// The mechanism is silent when the host is: by its own silences or the network's, as its link monitor
-        /// has them if it hears of each by itself.
+        /// The mechanism is silent when the host is: by its own silences or the network's, as its link
+        /// monitor has them if it hears of each by itself.
         #[test]
         fn the_mechanism_is_silent_when_the_host_is(
             story in proptest::collection::vec((any::<bool>(), any::<bool>(), 0usize..2, 0u64..400, 0u64..900, proptest::option::of(1u64..500)), 1..60)

@@ -194,8 +194,9 @@ impl FreezeSet {
                 }
                 self.deactivate(now, cause, at)
             } else {
-                // One that comes late is of a silence that is over already: it calls off none that follows.
-                if at > self.causes[cause as usize].last_end() {
+                // One that comes late is of a silence that is over already: it calls off none that follows. One
+                // that is told as it happens is not late, also right after another.
+                if at == now || at > self.causes[cause as usize].last_end() {
                     self.withdraw(cause, at);
                 }
                 SilenceChange::None

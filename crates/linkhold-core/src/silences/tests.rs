@@ -102,8 +102,8 @@ fn a_station_takes_memory_while_it_has_a_silence_and_not_longer() {
 }
 
 proptest! {
-    /// What is silent, and when, is what the link monitor has, whatever is told: announced, told again, called
-    /// off, ended before or after its time, and never ended.
+    /// What is silent, and when, is what the link monitor has, whatever is told: announced, told again,
+    /// called off, ended before or after its time, and never ended.
     #[test]
     fn whoever_keeps_no_link_monitor_has_its_silences(
         story in proptest::collection::vec((0u8..2, 0u32..3, 0usize..2, 0u64..400, 0u64..900, proptest::option::of(1u64..500)), 1..60)
