@@ -726,33 +726,43 @@ mod tests {
             Self { silences, monitor: LinkMonitor::new(&config), now: 0 }
         }
 
+        /// When a turn reads the clock: a little after the time for which something was told.
+        fn turn(&self) -> Instant {
+            at(self.now) + Duration::from_micros(1)
+        }
+
+        fn carry_out(&mut self, now: Instant) {
+            while self.monitor.next_timeout().is_some_and(|due| due <= now) {
+                let _ = self.monitor.on_timeout(now);
+            }
+        }
+
         /// As the event loop does it; `lags`: the monitor's timers come first, as where a turn reads the
         /// clock again for them.
         fn wait(&mut self, until: u64, lags: bool) {
             while self.now < until {
                 self.now += 1;
-                for turn in [lags, !lags] {
-                    if turn {
-                        while self.monitor.next_timeout().is_some_and(|due| due <= at(self.now)) {
-                            let _ = self.monitor.on_timeout(at(self.now));
-                        }
-                    } else {
-                        while let Some(event) = self.silences.end_due(at(self.now)) {
-                            let _ = self.monitor.on_event(at(self.now), &event);
-                        }
-                    }
+                if lags {
+                    self.carry_out(at(self.now));
                 }
+                let now = self.turn();
+                while let Some(event) = self.silences.end_due(now) {
+                    let _ = self.monitor.on_event(now, &event);
+                }
+                self.carry_out(now);
                 self.agree();
             }
         }
 
         fn agree(&self) {
-            let silent = self.silences.under_way(at(self.now)) > 0;
+            let silent = self.silences.under_way(self.turn()) > 0;
             assert_eq!(silent, self.monitor.network_tfp(), "at {} ms", self.now);
         }
 
-        fn tell(&mut self, source: Source, starts: bool, effective: u64, length: Option<u64>) {
-            let (cause, now, effective) = (Cause::Fade, at(self.now), at(effective));
+        /// `ahead`: when it takes effect, in ms from now.
+        fn tell(&mut self, source: Source, starts: bool, ahead: u64, length: Option<u64>) {
+            let (cause, now) = (Cause::Fade, self.turn());
+            let effective = if ahead > 0 { at(self.now + ahead) } else { now };
             let expected = length.map(Duration::from_millis);
             let (is_news, kind) = if starts {
                 let begun = self.silences.begin(source, now, NET, cause, effective, expected, expected);
@@ -793,7 +803,7 @@ mod tests {
             for (starts, pause, ahead, length) in story {
                 heard.wait(heard.now + pause, lags);
                 // Half of them are told as they happen.
-                heard.tell(Source::Told, starts, heard.now + ahead.saturating_sub(450), length);
+                heard.tell(Source::Told, starts, ahead.saturating_sub(450), length);
             }
             heard.wait(heard.now + 3_000, lags);
         }

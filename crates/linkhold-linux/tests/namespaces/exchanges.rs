@@ -199,9 +199,7 @@ pub fn both_ways_at_once() -> Outcome {
         let mut came: Vec<[Arc<AtomicU64>; 2]> = Vec::new();
         let mut talking = Vec::new();
         for (number, (server, client, addr)) in
-            [(&path.ch, &path.sh, IpAddr::from(Path::CH_V4)), (&path.sh, &path.ch, IpAddr::from(Path::SH_V6))]
-                .into_iter()
-                .enumerate()
+            [(&path.ch, &path.sh, Path::CH_V4), (&path.sh, &path.ch, Path::SH_V6)].into_iter().enumerate()
         {
             let address: SocketAddr = (addr, 7450 + number as u16).into();
             let listener = server.enter(|| TcpListener::bind(address))??;
