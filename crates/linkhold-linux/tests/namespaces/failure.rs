@@ -31,7 +31,8 @@ pub fn sigterm_lets_go() -> Outcome {
     for (number, settings) in SETTINGS.into_iter().enumerate() {
         let path = Path::build()?;
         path.set_offloads(false)?;
-        let mut agent = AgentProcess::start(&path, settings);
+        // Who runs the tests may ignore SIGHUP, as nohup(1) does, and the agent would go on ignoring it.
+        let mut agent = AgentProcess::start_with(&path, settings, &["env", "--default-signal=HUP"]);
         assert!(mentions_us(&rules(&path.bs)));
         let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
         let port = 6500 + number as u16;
