@@ -162,8 +162,8 @@ def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str]
         limits = [
             _mean(run["link"]["goodput_limit_bps"] for run in result.runs if run["case"] == case) * factor for case in shown
         ]
-        dashed = {"color": _INK, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 1}
-        words = {"fontsize": 9, "color": _INK, "annotation_clip": False, "textcoords": "offset points"}
+        dashed: dict[str, Any] = {"color": _INK, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 1}
+        words: dict[str, Any] = {"fontsize": 9, "color": _INK, "annotation_clip": False, "textcoords": "offset points"}
         if _same(limits):
             limit = _mean(limits)
             axes.axvline(limit, **dashed)
