@@ -848,10 +848,12 @@ impl RoundTrips {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
         let local = self.usual_radio_part(station).unwrap_or_default();
         let (others, _) = self.others_under_way(now, station);
-        let mut of_all = self.cell.under_way(self.outstanding, self.first, others, local);
-        of_all.dry &= here == Here::Nothing && self.waiting == 0;
-        if let Some(total) = self.cell.total_mut().filter(|_| !self.bdp.is_told()) {
-            total.on_acked(now, delivered, beside, of_all);
+        if self.cell.total_mut().is_some() {
+            let mut of_all = self.cell.under_way(self.outstanding, self.first, others, local);
+            of_all.dry &= here == Here::Nothing && self.waiting == 0;
+            if let Some(total) = self.cell.total_mut() {
+                total.on_acked(now, delivered, beside, of_all);
+            }
         }
         let Some(untold) = self.untold_at(station) else { return };
         let mut under_way = untold.under_way(left, others, local);

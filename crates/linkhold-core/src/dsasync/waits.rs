@@ -12,11 +12,41 @@ use crate::time::{Duration, Instant};
 /// Silences that are remembered: a wait that meets more is over a little sooner.
 const REMEMBERED: usize = 8;
 
-/// The latest silences.
+/// The latest `N` silences, each from its start to its end, the latest first; a place whose times are equal is
+/// free.
+#[derive(Debug)]
+pub(super) struct PastSilences<const N: usize>([(Instant, Instant); N]);
+
+impl<const N: usize> Default for PastSilences<N> {
+    fn default() -> Self {
+        Self([(Instant::ZERO, Instant::ZERO); N])
+    }
+}
+
+impl<const N: usize> PastSilences<N> {
+    pub fn remember(&mut self, began: Instant, ended: Instant) {
+        self.0.rotate_right(1);
+        if let Some(latest) = self.0.first_mut() {
+            *latest = (began, ended);
+        }
+    }
+
+    /// When the latest silence ended.
+    pub fn latest_end(&self) -> Instant {
+        self.0.first().map_or(Instant::ZERO, |&(_, ended)| ended)
+    }
+
+    /// How much of the time since `from` was silent.
+    pub fn silent_since(&self, from: Instant) -> Duration {
+        let silent = |&(began, ended): &(Instant, Instant)| ended.since(began.max(from));
+        self.0.iter().map(silent).fold(Duration::ZERO, |sum, one| sum + one)
+    }
+}
+
+/// What waits for an answer across silences.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// Each from its start to its end, the latest first; a place whose times are equal is free.
-    silences: [(Instant, Instant); REMEMBERED],
+    silences: PastSilences<REMEMBERED>,
     /// When the first of those that go on now began.
     since: Option<Instant>,
 }
@@ -30,13 +60,12 @@ impl Waits {
     /// A silence is over. The rest of others that go on is not counted: they may be another station's.
     pub fn silence_ended(&mut self, now: Instant) {
         let began = self.since.take().unwrap_or(now);
-        self.silences.rotate_right(1);
-        self.silences[0] = (began, now);
+        self.silences.remember(began, now);
     }
 
     /// When the latest silence ended.
     pub fn latest_end(&self) -> Instant {
-        self.silences[0].1
+        self.silences.latest_end()
     }
 
     /// When a wait of this `length` is over that began at `from`.
@@ -46,9 +75,7 @@ impl Waits {
         if anew == from + length {
             return anew;
         }
-        let silent = |&(began, ended): &(Instant, Instant)| ended.since(began.max(from));
-        let silent = self.silences.iter().map(silent).fold(Duration::ZERO, |sum, one| sum + one);
-        anew.min(from + length * 2 + silent)
+        anew.min(from + length * 2 + self.silences.silent_since(from))
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::hide::{Doubled, Hidden};
 use crate::copies::Copies;
 use crate::copies::suspects::Judging;
+use crate::dsasync::waits::PastSilences;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
@@ -68,8 +69,8 @@ pub(super) struct State {
     pub active: bool,
     /// Local round trip: smoothed, and its deviation (as RFC 6298 has them), ns.
     round_trip: Option<(u64, u64)>,
-    /// The latest silences, each from when it was noticed to its end; a place whose times are equal is free.
-    silences: [(Instant, Instant); SILENCES],
+    /// The latest silences, each from when it was noticed.
+    silences: PastSilences<SILENCES>,
     /// Acknowledgment and window field of the station's latest ACK.
     pub last: Option<(Seq, u16)>,
     /// The station has sent SACK blocks.
@@ -103,7 +104,7 @@ impl State {
     pub fn measured(&mut self, now: Instant, took: Option<Duration>, first: Option<Instant>) {
         let took = match (took, first, self.round_trip) {
             (Some(took), ..) => took,
-            (None, Some(first), None) => self.working(first, now),
+            (None, Some(first), None) => now.since(first).saturating_sub(self.silences.silent_since(first)),
             (None, ..) => return,
         };
         let took = took.as_nanos();
@@ -114,12 +115,6 @@ impl State {
                 (smooth - smooth / 8 + took / 8, deviation - deviation / 4 + off / 4)
             }
         });
-    }
-
-    /// The time since `from` without the latest silences.
-    fn working(&self, from: Instant, now: Instant) -> Duration {
-        let silent = |&(began, ended): &(Instant, Instant)| ended.since(began.max(from));
-        self.silences.iter().map(silent).fold(now.since(from), Duration::saturating_sub)
     }
 
     /// A silence of the flow's station was noticed.
@@ -133,8 +128,7 @@ impl State {
 
     /// The silence that was noticed at `since` is over.
     pub fn silence_ended(&mut self, since: Instant, now: Instant) {
-        self.silences.rotate_right(1);
-        self.silences[0] = (since, now);
+        self.silences.remember(since, now);
     }
 
     /// Forgets the round trip: another connection takes the flow's place.

@@ -302,10 +302,8 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
     assert!(usual(&b) > Duration::from_millis(9), "{}", usual(&b));
 }
 
-/// A gap that nobody tells of: what is held does not go below at once when patience is lost, but each time
-/// as much as should lie there.
-#[test]
-fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below() {
+/// A download whose pairs take 2 ms, and then a queue that never runs empty; and the number of what comes next.
+fn behind_a_queue() -> (Bench, u32) {
     let mut b = Bench::new(&DsaSyncConfig {
         clamp: Clamp::Always,
         transmit_queue: Duration::from_millis(2),
@@ -313,7 +311,6 @@ fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below
         ..plain(Mode::FreezeNudge)
     });
     b.open(101, 50_000);
-    // Pairs that take 2 ms, and then a queue that never runs empty.
     for n in 0..300u64 {
         let seq = 1000 + n as u32 * 2 * MSS;
         let queued = if n < 20 { 0 } else { 20 };
@@ -323,7 +320,14 @@ fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below
             let _ = b.at(1002 + n * 2).ack(12, 101, seq + 2 * MSS - queued * 2 * MSS, 50_000);
         }
     }
-    let first = 1000 + 600 * MSS;
+    (b, 1000 + 600 * MSS)
+}
+
+/// A gap that nobody tells of: what is held does not go below at once when patience is lost, but each time
+/// as much as should lie there.
+#[test]
+fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below() {
+    let (mut b, first) = behind_a_queue();
     let held =
         (0..250).filter(|&n| b.at(1602).down(100 + n, 101, first + n as u32 * MSS, MSS).0 == Verdict::Hold);
     let held = held.count();
@@ -350,23 +354,7 @@ fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below
 /// would come alive again with the numbers half the sequence space on.
 #[test]
 fn a_timeouts_repair_is_over_once_all_is_acknowledged_that_was_sent_by_then() {
-    let mut b = Bench::new(&DsaSyncConfig {
-        clamp: Clamp::Always,
-        transmit_queue: Duration::from_millis(2),
-        standing_limit: Duration::ZERO,
-        ..plain(Mode::FreezeNudge)
-    });
-    b.open(101, 50_000);
-    for n in 0..300u64 {
-        let seq = 1000 + n as u32 * 2 * MSS;
-        let queued = if n < 20 { 0 } else { 20 };
-        let _ = b.at(1000 + n * 2).down(10, 101, seq, MSS);
-        let _ = b.down(11, 101, seq + MSS, MSS);
-        if !(20..40).contains(&n) {
-            let _ = b.at(1002 + n * 2).ack(12, 101, seq + 2 * MSS - queued * 2 * MSS, 50_000);
-        }
-    }
-    let first = 1000 + 600 * MSS;
+    let (mut b, first) = behind_a_queue();
     let hold = |b: &mut Bench, n: u32| b.at(1602).down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold;
     let mut went = (0..150).filter(|&n| !hold(&mut b, n)).count() as u32;
     let repairs_to =
