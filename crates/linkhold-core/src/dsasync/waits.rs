@@ -12,8 +12,8 @@ use crate::time::{Duration, Instant};
 /// Silences that are remembered: a wait that meets more is over a little sooner.
 const REMEMBERED: usize = 8;
 
-/// The latest `N` silences, each from its start to its end, the latest first; a place whose times are equal is
-/// free.
+/// The latest `N` silences, each from its start to its end, the latest first; a place whose times are equal
+/// is free.
 #[derive(Debug)]
 pub(super) struct PastSilences<const N: usize>([(Instant, Instant); N]);
 

@@ -302,7 +302,8 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
     assert!(usual(&b) > Duration::from_millis(9), "{}", usual(&b));
 }
 
-/// A download whose pairs take 2 ms, and then a queue that never runs empty; and the number of what comes next.
+/// A download whose pairs take 2 ms, and then a queue that never runs empty; and the number of what comes
+/// next.
 fn behind_a_queue() -> (Bench, u32) {
     let mut b = Bench::new(&DsaSyncConfig {
         clamp: Clamp::Always,
