@@ -483,8 +483,8 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
             let quantum = match &queue.quantum {
                 None => default.quantum,
                 Some(bytes) => match u32::try_from(bytes.0.0) {
-                    Ok(quantum) if (MIN_QUANTUM..=MAX_QUANTUM).contains(&quantum) => quantum,
-                    Ok(quantum) if quantum < MIN_QUANTUM => {
+                    Ok(quantum) if (FqCodelConfig::LEAST_QUANTUM..=MAX_QUANTUM).contains(&quantum) => quantum,
+                    Ok(quantum) if quantum < FqCodelConfig::LEAST_QUANTUM => {
                         let what = format!("a quantum of {} is too small", bytes.0);
                         reader.report(
                             &bytes.spot,
@@ -516,6 +516,4 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
 
 /// Packets; the order of a Wi-Fi driver's transmit queue.
 const FIFO_LIMIT: u32 = 100;
-/// Smallest quantum, bytes (Linux, net/sched/sch_fq_codel.c, `fq_codel_change`).
-const MIN_QUANTUM: u32 = 256;
 const MAX_QUANTUM: u32 = 1 << 20;

@@ -60,9 +60,13 @@ fn may_switch(file: &File) -> bool {
 
 /// Whether false silences may be told as something else than channel switches.
 fn has_another_source(file: &File) -> bool {
+    file.radio.trace.is_some() || has_users_or_sensing(file)
+}
+
+/// Whether primary users or quiet periods silence the radio.
+fn has_users_or_sensing(file: &File) -> bool {
     let radio = &file.radio;
-    radio.trace.is_some()
-        || radio.primary_user.is_some()
+    radio.primary_user.is_some()
         || radio.channels.iter().any(|channel| channel.primary_user.is_some())
         || radio.sensing.is_some()
         || !radio.station_sensing.is_empty()
@@ -107,13 +111,7 @@ fn may_fall_silent(file: &File) -> bool {
         MacName::Trace | MacName::Grants(_) | MacName::Ieee802154 => true,
         MacName::Shared | MacName::Duplex | MacName::Dcf => false,
     };
-    by_mac
-        || radio.primary_user.is_some()
-        || radio.channels.iter().any(|channel| channel.primary_user.is_some())
-        || radio.sensing.is_some()
-        || !radio.station_sensing.is_empty()
-        || !radio.switches.is_empty()
-        || radio.snr.is_some()
+    by_mac || has_users_or_sensing(file) || !radio.switches.is_empty() || radio.snr.is_some()
 }
 
 /// The keys of a table that are about silences that happen, where none does. Nothing where false ones may be

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use linkhold_linux::agent::status::Status;
 use linkhold_linux::topology::Path;
 
 use crate::Outcome;
@@ -85,6 +86,16 @@ fn wait_for(done: &AtomicU64, exchanges: u64) {
     }
 }
 
+/// The agent held packets and windows, and has let go of all.
+fn check_that_all_is_over(status: &Status) {
+    assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
+    assert_eq!(
+        (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),
+        (0, 0, 0),
+        "{status}"
+    );
+}
+
 pub fn requests_and_answers() -> Outcome {
     const SILENCE: Duration = Duration::from_millis(250);
     let path = Path::build()?;
@@ -134,12 +145,7 @@ pub fn requests_and_answers() -> Outcome {
             server.join().expect("no panic")??;
         }
         let status = agent.status();
-        assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
-        assert_eq!(
-            (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),
-            (0, 0, 0),
-            "{status}"
-        );
+        check_that_all_is_over(&status);
     }
     Ok(())
 }
@@ -250,12 +256,7 @@ pub fn both_ways_at_once() -> Outcome {
         }
         let status = agent.status();
         println!("{:?} bytes came; {} packets held", all(), status.packets.holds);
-        assert!(status.packets.holds > 0 && status.windows.clamped > 0, "{status}");
-        assert_eq!(
-            (status.packets.held, status.windows.closed_now, status.packets.verdict_errors),
-            (0, 0, 0),
-            "{status}"
-        );
+        check_that_all_is_over(&status);
     }
     Ok(())
 }

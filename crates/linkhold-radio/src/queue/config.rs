@@ -76,6 +76,10 @@ pub struct FqCodelConfig {
 }
 
 impl FqCodelConfig {
+    /// Smallest quantum, bytes (Linux, net/sched/sch_fq_codel.c, `fq_codel_change`): bounds the rounds that a
+    /// dequeue may take.
+    pub const LEAST_QUANTUM: u32 = 256;
+
     /// What Linux's Wi-Fi stack keeps above every driver that pulls its packets (`wake_tx_queue`): `fq_init`
     /// of `include/net/fq_impl.h` and `ieee80211_txq_setup_flows` of `net/mac80211/tx.c`, which asks for 4096
     /// flows. The memory is that of a radio with VHT (802.11ac); others have 4 MiB.

@@ -22,8 +22,6 @@ use crate::frame::{AirDrop, AirOutput, Frame};
 const NIL: u32 = u32::MAX;
 /// Most packets dropped at once on overflow (Linux `drop_batch_size`).
 const DROP_BATCH: u32 = 64;
-/// Smallest quantum, bytes (Linux `fq_codel_change`): bounds the rounds a dequeue may take.
-const MIN_QUANTUM: u32 = 256;
 
 /// A queued frame.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +132,7 @@ pub(crate) struct FqCodel {
 
 impl FqCodel {
     pub(crate) fn new(mut config: FqCodelConfig) -> Self {
-        config.quantum = config.quantum.max(MIN_QUANTUM);
+        config.quantum = config.quantum.max(FqCodelConfig::LEAST_QUANTUM);
         Self {
             config,
             flows: vec![IDLE; config.flows.max(1) as usize],
