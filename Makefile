@@ -54,6 +54,7 @@ unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run 
 pages: ## README.md and the pages of docs/ say what was measured, and their commands work (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/driver_page.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/host_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/late_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
