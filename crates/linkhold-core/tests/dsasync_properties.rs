@@ -348,8 +348,8 @@ proptest! {
         let ample = ample(&config);
         let ample = DsaSyncConfig {
             mode: if config.mode == Mode::FreezeNudge { Mode::Freeze } else { config.mode },
-            // What is forged takes part in what a station's uplink carries, and in the downlink rate that a new
-            // channel has to carry (Algorithm 5, line 2).
+            // What is forged takes part in what a station's uplink carries, and in the downlink rate that a
+            // new channel has to carry (Algorithm 5, line 2).
             uplink: UplinkConfig { mode: UplinkMode::Off, ..ample.uplink },
             capacity: CapacityResponse::Off,
             ..ample
