@@ -17,7 +17,7 @@
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs`, `gates.rs` |
 //! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
-//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `probes.rs`, `min_filter.rs`, `lateness.rs`, `bdp.rs` |
+//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs` and its folder, `probes.rs`, `min_filter.rs`, `lateness.rs`, `bdp.rs` |
 //! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `unacknowledged.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs`, `up_window.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
