@@ -48,6 +48,21 @@ pub(super) struct RadioProbe {
     pub next: Option<Departure>,
 }
 
+/// A packet as it goes down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentDown {
+    /// Its TSval.
+    pub tick: Option<u32>,
+    /// Sequence number just after it.
+    pub end: Seq,
+    /// Sequence space it takes.
+    pub seq_len: u32,
+    /// Length on the wire, bytes.
+    pub len: u32,
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub arrived: Option<Instant>,
+}
+
 /// A segment that went down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {

@@ -5,15 +5,8 @@
 //! how much may go down.
 //!
 //! - **Wired part**: `round_trip/wired.rs`.
-//! - **Radio part**: from a segment that goes down to an empty radio (`round_trip/sent.rs`) to its ACK
-//!   (`round_trip/acked.rs`). One probe a flow at a time. The radio is empty if next to nothing is
-//!   outstanding, or if the channel's rate says that all has been sent. For a station that was never seen so,
-//!   the least time from any segment to its ACK stands in: too long by what was queued before that segment,
-//!   so that the window is rather too large than too small.
-//!   How long it usually takes leaves out what says nothing of the radio: a hole that is filled before the
-//!   ACK comes, a segment sent again, a delayed ACK. With them it was 20 ms at a radio of 2, as much lay
-//!   below as passes in that time, CoDel dropped from it, and each drop left another hole.
-//!   A silence within a probe's time spoils the sample.
+//! - **Radio part**: `round_trip/radio.rs`. What goes down begins a probe (`round_trip/sent.rs`), and what
+//!   comes up answers it (`round_trip/acked.rs`).
 //! - **Outstanding**, the bytes handed to the radio that stations have not acknowledged:
 //!   `round_trip/outstanding.rs`.
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
@@ -32,7 +25,6 @@ use super::bdp::Bdp;
 use super::cell::Cell;
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::Flow;
-use super::min_filter::MinFilter;
 use super::per_station::PerStation;
 use super::shares::{EPOCH_BYTES, Shares, Tally};
 use super::unacknowledged::Unacknowledged;
@@ -41,25 +33,12 @@ use super::waits::Waits;
 use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
-use crate::units::{BitRate, Fraction, Seq};
+use crate::units::{BitRate, Fraction};
+
+use radio::RadioPart;
 
 pub(super) use radio::waits_in_router;
 pub(super) use wired::probe_wired;
-
-/// A packet as it goes down.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SentDown {
-    /// Its TSval.
-    pub tick: Option<u32>,
-    /// Sequence number just after it.
-    pub end: Seq,
-    /// Sequence space it takes.
-    pub seq_len: u32,
-    /// Length on the wire, bytes.
-    pub len: u32,
-    /// When it came to the base station; `None` if a silence kept it here.
-    pub arrived: Option<Instant>,
-}
 
 /// Measures round trips and what is in the radio.
 #[derive(Debug)]
@@ -134,22 +113,7 @@ struct Station {
     part: f64,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
-    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
-    /// can do, this what it does.
-    usual: Option<Duration>,
-    /// Least time from a segment that found the radio empty to its ACK.
-    empty: MinFilter,
-    /// Least time from any segment to its ACK.
-    any: MinFilter,
-    /// Least time from a timestamp that went down to data from the station that repeats it.
-    echoed: MinFilter,
-}
-
-impl Station {
-    /// Radio part of its base round trip; `None` until something of it was measured.
-    fn least(&self) -> Option<Duration> {
-        self.empty.get().or_else(|| self.any.get())
-    }
+    radio: RadioPart,
 }
 
 impl RoundTrips {
@@ -177,14 +141,14 @@ impl RoundTrips {
     /// Radio part of the station's base round trip; `None` until something of it was measured.
     #[inline]
     pub fn radio_part(&self, station: StationId) -> Option<Duration> {
-        self.stations.get(station)?.least()
+        self.stations.get(station)?.radio.least()
     }
 
     /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan
     /// with: ACKs that wait for each other, or for a turn.
     #[inline]
     pub fn usual_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
+        self.stations.get(station)?.radio.usual()
     }
 
     /// Radio part of a round trip that begins with an ACK and ends with data from the station. In an upload
@@ -192,19 +156,12 @@ impl RoundTrips {
     /// without timestamps has its usual one.
     #[inline]
     pub fn uplink_radio_part(&self, station: StationId) -> Option<Duration> {
-        let echoed = self.stations.get(station)?.echoed.get();
-        let usual = self.usual_radio_part(station)?;
-        Some(echoed.map_or(usual, |echoed| echoed.min(usual)))
+        self.stations.get(station)?.radio.uplink()
     }
 
     /// A timestamp that went down to the station came back after this time.
     pub fn on_echo(&mut self, now: Instant, station: StationId, took: Duration) {
-        self.stations.at(station).echoed.add(now, took);
-    }
-
-    /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.
-    fn measured_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.stations.get(station)?.empty.get()
+        self.stations.at(station).radio.echoed.add(now, took);
     }
 
     /// Bytes in the radio that stations have not acknowledged.

@@ -1,8 +1,7 @@
 //! What comes up: probes of the radio part are answered, and what was acknowledged is measured.
 //!
-//! Beside the paper (`dsasync`). Sees what comes from stations; gives samples of the radio part, corrects the
-//! [`Pacer`], and tells [`Bdp`], [`Untold`] and [`Cell`] what was acknowledged. What is measured, and how,
-//! stands in `round_trip.rs`.
+//! Beside the paper (`dsasync`). Sees what comes from stations; answers the flow's radio probe, corrects
+//! the [`Pacer`], and tells [`Bdp`], [`Untold`] and [`Cell`] what was acknowledged.
 //!
 //! [`Bdp`]: crate::dsasync::bdp::Bdp
 //! [`Untold`]: crate::dsasync::untold::Untold
@@ -11,11 +10,12 @@
 use super::radio::waits_in_router;
 use super::{Here, RoundTrips};
 use crate::dsasync::bdp;
+use crate::dsasync::flow::Flow;
 use crate::dsasync::pacer::{AQM_TARGET, Pacer};
 use crate::dsasync::probes::EMPTY_RADIO;
 use crate::dsasync::shared::Shared;
 use crate::packet::{PacketView, StationId};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::units::BitRate;
 
 impl RoundTrips {
@@ -77,36 +77,40 @@ impl RoundTrips {
         if !silent && here == Here::Held && delivered > 0 && !told && self.outstanding <= EMPTY_RADIO {
             pacer.hurry(now);
         }
-        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return true };
+        let silences = (!silent).then(|| shared.monitor.silences());
+        self.answer_radio(now, flow, packet, silences, pacer);
+        true
+    }
+
+    /// A segment came from the flow's station: takes a sample if its ACK answers the flow's probe.
+    /// `silences`: how many there have been; `None` in a silence.
+    #[inline]
+    fn answer_radio(
+        &mut self,
+        now: Instant,
+        flow: &mut Flow,
+        packet: &PacketView<'_>,
+        silences: Option<u64>,
+        pacer: &mut Pacer,
+    ) {
+        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return };
         if acked.before(probe.first.end) {
             // Behind a hole a segment is acknowledged when the hole is filled.
             if !packet.tcp.sack.is_empty() {
                 flow.radio_probe = None;
             }
-            return true;
+            return;
         }
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);
         self.passed = self.passed.max(newest.at);
-        if !silent && probe.silences == shared.monitor.silences() {
+        if silences == Some(probe.silences) {
             // A full segment would have taken longer, and windows are made of those.
             let shorter = self.bdp.takes(probe.shorter);
-            let part = self.stations.at(packet.station);
-            let took = now.since(probe.first.at) + shorter;
-            part.any.add(now, took);
-            if probe.empty {
-                part.empty.add(now, took);
-                // A segment that nothing followed may have waited for the station's delayed ACK, and one that
-                // another followed late did.
-                if probe.next.is_some() {
-                    let took = now.since(newest.at);
-                    let usual = part.usual.unwrap_or(took).as_nanos();
-                    part.usual = Some(Duration::from_nanos(usual - usual / 8 + took.as_nanos() / 8));
-                }
-            }
+            record.radio.add(now, probe, newest, shorter);
             if let Some(answered) = probe.answered(acked)
-                && let Some(radio) = self.measured_radio_part(packet.station)
+                && let Some(radio) = record.radio.empty.get()
             {
                 let waited = now.since(answered.at).saturating_sub(radio);
                 pacer.on_waited(now, answered.at, answered.ahead(), waited);
@@ -121,7 +125,6 @@ impl RoundTrips {
             }
         }
         flow.radio_probe = None;
-        true
     }
 
     /// The pace at which held packets leave; `beside`: bytes that passed and nobody acknowledged. Those are

@@ -45,7 +45,7 @@ impl RoundTrips {
             return None;
         }
         let patient = self.waits.over(record.heard, PATIENCE);
-        let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
+        let arrived = self.arrived(record.passed, record.radio.least().unwrap_or(local), most);
         let withheld = untold.rate.withheld(now, outstanding, record.first, arrived);
         if outstanding + others < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
             return None;
@@ -164,7 +164,7 @@ impl RoundTrips {
         }
         let mut sum = Sum::NONE;
         for record in self.stations.iter() {
-            let local = record.usual.or_else(|| record.least());
+            let local = record.radio.usual();
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
             if let Some(untold) = &record.untold
                 && let (Some(needs), Some(local), true) = (untold.needs(), local, active)

@@ -4,9 +4,9 @@
 //! acknowledged after it; answers how much of it counts in what may go down. The rules stand at
 //! [`Unacknowledged`](crate::dsasync::unacknowledged::Unacknowledged).
 
-use super::{RoundTrips, SentDown};
+use super::RoundTrips;
 use crate::dsasync::flow::Flow;
-use crate::dsasync::probes::EMPTY_RADIO;
+use crate::dsasync::probes::{EMPTY_RADIO, SentDown};
 use crate::dsasync::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW};
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};

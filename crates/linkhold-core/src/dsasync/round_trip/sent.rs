@@ -3,23 +3,20 @@
 //! Beside the paper (`dsasync`). Sees what comes from the correspondent and what goes to the transmit queue;
 //! begins the flow's radio probe, counts what is outstanding, and tells [`Untold`] and [`Cell`] what went
 //! down.
-//! What is measured, and how, stands in `round_trip.rs`.
 //!
 //! [`Untold`]: crate::dsasync::untold::Untold
 //! [`Cell`]: crate::dsasync::cell::Cell
 
+use super::RoundTrips;
+use super::radio::probe_radio;
 use super::wired::answer_wired;
-use super::{RoundTrips, SentDown};
 use crate::dsasync::flow::{Flow, Watched};
-use crate::dsasync::probes::{Departure, EMPTY_RADIO, RadioProbe};
+use crate::dsasync::probes::{Departure, EMPTY_RADIO, SentDown};
 use crate::dsasync::shared::Shared;
 use crate::dsasync::unacknowledged::LONGEST_BELOW;
 use crate::dsasync::untold::PATIENCE;
 use crate::packet::{TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
-
-/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
-const HEADERS: u32 = 40;
 
 impl RoundTrips {
     /// A segment came from the correspondent.
@@ -110,21 +107,7 @@ impl RoundTrips {
             self.cell.heard = now;
         }
         let departure = Departure::new(now, sent.end, ahead);
-        let silences = shared.monitor.silences();
-        match &mut flow.radio_probe {
-            Some(old) if old.silences == silences && (old.empty || !empty) => {
-                // What follows a segment that found the radio empty finds what came in between.
-                if old.next.is_none() && (is_clear || !old.empty) {
-                    old.next = Some(departure);
-                }
-            }
-            // A probe with a silence in its time is of no use: this segment takes its place.
-            probe => {
-                let full = flow.handshake.mss + HEADERS;
-                let shorter = full.saturating_sub(sent.len);
-                *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure, shorter));
-            }
-        }
+        probe_radio(flow, departure, sent, shared.monitor.silences(), empty, is_clear);
     }
 
     /// Tells the measurement of the untold rate that a segment goes down; `under_way`: the station's
