@@ -25,15 +25,15 @@
 //! 1122 section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs
 //! do. An answer that does not come in time opens the gate, and the rest goes down unseen.
 //!
-//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a
-//! word takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear
-//! does not stand in the router's queue, before the copies, when the radio returns.
+//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than
+//! an ACK takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most. So what it cannot hear
+//! does not stand in the router's queue before the copies when the radio returns.
 //!
 //! Holes that remain are repaired: what was sent before something that has come through is lost, after a
 //! quarter of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down
 //! fits into the radio's queue, so that every loss is the radio's, unless the flow's segments wait below for
 //! longer than was thought ([`waits_in_router`]). There, and where no rate is told, a loss outside of
-//! silences may be the router's word of congestion: only suspects are repaired, and the sender hears of the
+//! silences may be the router's signal of congestion: only suspects are repaired, and the sender hears of the
 //! rest. Traffic that passes us by can fill the router's queue all the same; what it pushes out is repaired
 //! three times at most.
 //!
@@ -515,7 +515,7 @@ impl Recover {
         }
         for (_, slot) in oldest.into_iter().flatten() {
             let state = &mut self.states[slot as usize];
-            let until = now + pacer.ahead(now) + state.word();
+            let until = now + pacer.ahead(now) + state.ack_patience();
             if state.copies.line_up(PROBES, TRIES) == 0 {
                 continue;
             }
@@ -536,11 +536,11 @@ impl Recover {
         let ahead = pacer.ahead(now);
         for slot in 0..self.states.len() as u32 {
             let state = &mut self.states[slot as usize];
-            let (word, tail) = (state.word(), state.tail());
+            let (patience, tail) = (state.ack_patience(), state.tail());
             let at = match &mut state.phase {
                 Phase::Quiet | Phase::Threatened { .. } => continue,
                 Phase::Probing { until } => {
-                    *until = (*until).min(now + ahead + word);
+                    *until = (*until).min(now + ahead + patience);
                     *until
                 }
                 Phase::Watching { until, waits } => {
@@ -562,18 +562,18 @@ impl Recover {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Judges the flow's copies, and changes its phase. `word`: the station has just been heard.
-    fn look(&mut self, now: Instant, slot: u32, how: &Judging, word: bool) {
+    /// Judges the flow's copies, and changes its phase. `heard`: the station has just been heard.
+    fn look(&mut self, now: Instant, slot: u32, how: &Judging, heard: bool) {
         let state = &mut self.states[slot as usize];
         if matches!(state.phase, Phase::Threatened { .. }) {
             return;
         }
         let mut due = state.copies.judge(now, how);
-        let (patience, tail) = (state.word(), state.tail());
+        let (patience, tail) = (state.ack_patience(), state.tail());
         match state.phase {
             Phase::Quiet | Phase::Threatened { .. } => {}
             Phase::Probing { until } => {
-                let until = if word { now + patience } else { until };
+                let until = if heard { now + patience } else { until };
                 state.phase = Phase::Probing { until };
                 if until <= now {
                     // No answer: what is left of the suspects goes down unseen.
@@ -585,7 +585,7 @@ impl Recover {
                 }
             }
             Phase::Watching { until, waits } => {
-                let (mut until, mut waits) = if word { (now + tail, 0) } else { (until, waits) };
+                let (mut until, mut waits) = if heard { (now + tail, 0) } else { (until, waits) };
                 let mut given_up = false;
                 if state.in_line {
                     // The copies have yet to go: only then can the station have anything to say of them.

@@ -130,7 +130,7 @@ mod tests {
             (8000, 6000, 8000)
         );
         below.taken_back(1000);
-        // An older word than the last one says nothing.
+        // An older acknowledgment than the last one says nothing.
         assert_eq!((below.pass(at(100)), below.below()), (0, 7000));
         below.begin_sample();
         below.on_sent(at(130), 500);

@@ -89,7 +89,7 @@ impl Recover {
         let how = self.judging(now, shared, pacer, slot);
         let state = &mut self.states[slot as usize];
         if repeats && !shared.flows.known(slot).handshake.sack() {
-            state.copies.first_is_missing(now, tcp.ack, &how, state.word());
+            state.copies.first_is_missing(now, tcp.ack, &how, state.ack_patience());
         }
         self.look(now, slot, &how, true);
         let state = &mut self.states[slot as usize];

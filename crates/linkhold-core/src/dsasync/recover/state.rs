@@ -152,23 +152,23 @@ impl State {
         matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
             && self.copies.len() >= OWED
             && self.round_trip.is_some()
-            && silent_for > self.word()
+            && silent_for > self.ack_patience()
     }
 
     /// How long the station's next ACK is waited for.
     ///
     /// At most [`MOST_PATIENCE`], or twice the local round trip where that is more: over a slow radio nothing
     /// comes sooner. As long as nothing has been measured, nothing says that the radio is not slow.
-    pub fn word(&self) -> Duration {
+    pub fn ack_patience(&self) -> Duration {
         let Some((smooth, deviation)) = self.round_trip else { return MOST_PATIENCE };
-        let word = Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4)));
+        let usual = Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4)));
         let most = MOST_PATIENCE.max(Duration::from_nanos(smooth.saturating_mul(2)));
-        word.clamp(LEAST_PATIENCE, most)
+        usual.clamp(LEAST_PATIENCE, most)
     }
 
-    /// How long an ACK of the last segments is waited for: the station may delay that one.
+    /// How long the ACK of the last segments is waited for: the station may delay it.
     pub fn tail(&self) -> Duration {
-        (self.word() * 2).max(DELAYED_ACK)
+        (self.ack_patience() * 2).max(DELAYED_ACK)
     }
 
     /// A silence that is noticed later than this after the station was last heard had begun before it was
@@ -177,7 +177,7 @@ impl State {
         self.with_deviations(2).map(|time| time.max(LEAST_LATE))
     }
 
-    /// A quarter of the local round trip (RFC 8985 section 6.2 step 4).
+    /// Patience with reordering: a quarter of the local round trip (RFC 8985 section 6.2 step 4).
     pub fn patience(&self) -> Duration {
         self.round_trip.map_or(UNMEASURED_PATIENCE, |(smooth, _)| Duration::from_nanos(smooth / 4))
     }

@@ -107,8 +107,8 @@ pub(super) fn probe_radio(
 
 /// True if the flow's segments have long waited below for longer than was thought, and others have not. They
 /// share one queue of a router with fair queueing: two flows whose hash is the same (RFC 8290 section 6.1)
-/// get the turns of one, and all that waits below waits there. What is lost of them may be the router's word
-/// of congestion.
+/// get the turns of one, and all that waits below waits there. What is lost of them may be the router's
+/// signal of congestion.
 #[inline]
 pub(crate) fn waits_in_router(now: Instant, flow: &Flow, pacer: &Pacer) -> bool {
     now > flow.waits_since + AQM_PATIENCE && pacer.some_do_not_wait()
