@@ -21,6 +21,10 @@
 //! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `unacknowledged.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs`, `up_window.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
+//! Packets go *down* to stations, and what stations send comes *up*. *Below* means underneath the base
+//! station's agent: in the router's queue and in the radio. A packet that waits *here* is held by the
+//! agent.
+//!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
 //! Space: plenty → low (B_free < B_low: the paper's `hold`, windows closed) → plenty (B_free > B_high).
 //!

@@ -54,8 +54,8 @@ pub(super) struct RoundTrips {
     cell: Cell,
     /// What is below and nobody will acknowledge.
     others: Unacknowledged,
-    /// When a station last acknowledged something new or was sent something to acknowledge, and which one:
-    /// what nobody acknowledges must leave it its part.
+    /// When a station last acknowledged something new or was sent something to acknowledge, and which one.
+    /// What nobody acknowledges must leave that station its part.
     served: Option<(Instant, StationId)>,
     /// Windows are held down by the measured rate where none is told.
     measures: bool,
@@ -63,13 +63,13 @@ pub(super) struct RoundTrips {
     keeps_short: bool,
     /// How much waits in the router's queue, as time at the measured rate.
     transmit_queue: Duration,
-    /// The part of what the cell is sent that stations have which are not silent.
+    /// The part of the cell's bytes that goes to stations that are not silent.
     present: f64,
     /// Stations for which packets are held.
     pub waiting: u32,
-    /// The next slot whose flow is asked if its station is gone.
+    /// The slot of the flow whose station is next looked at: it may be gone.
     hand: u32,
-    /// The silences, of whatever station, and what waits for an answer across them.
+    /// Says how long an answer is waited for across silences, of whatever station.
     waits: Waits,
     /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
     passed: Instant,
@@ -90,8 +90,8 @@ struct Station {
     /// Bytes that it has not acknowledged, and what of them its flows may withhold because ACKs are delayed.
     outstanding: u64,
     first: u64,
-    /// Bytes that it has not acknowledged, and for which patience was lost: they may be lost themselves, and
-    /// keep nothing back for a while.
+    /// Bytes that it did not acknowledge while patience lasted: they may be lost, and keep nothing back for a
+    /// while.
     excused: u64,
     excused_until: Instant,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
@@ -111,7 +111,7 @@ struct Station {
     /// The part that it had of what the cell was sent, averaged at the silences of stations: what is sent
     /// between two of them may be one burst.
     part: f64,
-    /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
+    /// What is measured where nobody tells the rate. On the heap, because most stations never have it.
     untold: Option<Box<Untold>>,
     radio: RadioPart,
 }
@@ -217,8 +217,8 @@ impl RoundTrips {
         self.untold(flow.station)?.window(wired, local, flow.handshake.mss, among)
     }
 
-    /// True if the flow is held down by the measured rate, and its sender keeps to the window. When such a
-    /// rate falls, what is under way waits for as long as it has to: a loss would only make the sender slower
+    /// True if the measured rate holds the flow down and its sender keeps to the window. When that rate
+    /// falls, what is under way waits for as long as it has to: a loss would only make the sender slower
     /// when the rate has risen again.
     pub fn is_held_down(&self, flow: &Flow) -> bool {
         // Where the rate is told, none is measured.
@@ -270,9 +270,9 @@ impl RoundTrips {
         self.waits.silence_ended(now);
     }
 
-    /// A silence of a station begins or ends: works out anew what part the others have, where the rate is
-    /// told. Where it is not, windows are made by rates that were measured, and a larger part for the others
-    /// added nothing but delay. If all are silent, nobody can use what is left.
+    /// A silence of a station begins or ends: works out anew what part the other stations have, where the
+    /// rate is told. Where it is not, windows follow measured rates, and a larger part for the others added
+    /// nothing but delay. If all stations are silent, nobody can use what is left.
     pub fn share_anew(&mut self, monitor: &LinkMonitor) {
         if !self.bdp.is_told() {
             return;

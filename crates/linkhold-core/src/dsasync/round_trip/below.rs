@@ -1,8 +1,8 @@
 //! The gate for what lies below: how much may be outstanding at a station, and at all of a cell.
 //!
 //! Beside the paper (`dsasync`), where nobody tells the rate. Sees what is outstanding and what was measured
-//! ([`Untold`](crate::dsasync::untold::Untold), [`Cell`]); answers until when nothing may go down. Whoever
-//! acknowledges nothing for [`PATIENCE`] is sent as much once more as should lie there.
+//! ([`Untold`](crate::dsasync::untold::Untold), [`Cell`]); answers until when nothing may go down. A station
+//! that acknowledges nothing for [`PATIENCE`] is sent as much once more as should lie below.
 
 use super::RoundTrips;
 use crate::dsasync::cell::{Cell, Sum};
@@ -124,10 +124,10 @@ impl RoundTrips {
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
-    /// A station falls silent: what lies below for it leaves the cell's limit at once, since it acknowledges
-    /// nothing now. Else the others would be sent nothing, once they have acknowledged all of theirs, until
-    /// [`PATIENCE`] is lost: who is set aside is looked at when something is acknowledged. It counts again
-    /// when the station acknowledges something.
+    /// A station falls silent: what lies below for it leaves the cell's limit at once, since the station
+    /// acknowledges nothing now, and counts again when it acknowledges something. Otherwise the other
+    /// stations, once they have acknowledged all of theirs, would be sent nothing until [`PATIENCE`] is over:
+    /// a station is set aside only when something is acknowledged.
     pub fn station_fell_silent(&mut self, station: StationId) {
         if !self.below_is_never_full() {
             self.set_aside(station, true);

@@ -11,18 +11,17 @@ use crate::dsasync::unacknowledged::{AHEAD, AWAITED, HEARD, LONGEST_BELOW};
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 
-/// So much of what nobody acknowledges may be below beside what a station needs there, bytes: two full
-/// packets. A low rate leaves room for two, which a receiver acknowledges at once. If one of them were
-/// another's, the one left would wait for the receiver's timer (RFC 1122 section 4.2.3.2), and the rate would
-/// stay low.
+/// Bytes of what nobody acknowledges that may be below beside what a station needs there: two full packets.
+/// A low rate leaves room for two, which a receiver acknowledges at once. If nobody acknowledged one of them,
+/// the other would wait for the receiver's timer (RFC 1122 section 4.2.3.2), and the rate would stay low.
 const BESIDE: u64 = 3000;
 
 /// No SYN is longer, bytes: headers with all their options (RFC 9293 section 3.1; RFC 8200 section 3).
 const LONGEST_SYN: u32 = 100;
 
 impl RoundTrips {
-    /// Bytes below that nobody will acknowledge, while others are heard that they could keep waiting; and the
-    /// time from which they are fewer, if nothing happens until then.
+    /// Bytes below that nobody will acknowledge, while stations are heard that those could keep waiting; and
+    /// the time from which they are fewer, if nothing happens until then.
     pub(super) fn others_below(&self, now: Instant) -> (u64, Instant) {
         let none = (0, Instant::FAR_FUTURE);
         if self.others.below() == 0 {
@@ -105,13 +104,14 @@ impl RoundTrips {
         self.others.taken_back(u64::from(bytes));
     }
 
-    /// True if something goes down that nobody will acknowledge, and shares what a station may have there.
+    /// True if something goes down that nobody will acknowledge and that shares what a station may have
+    /// below.
     #[inline]
     pub fn counts_others(&self, now: Instant) -> bool {
         self.others.went_down_since(now, AWAITED) && !self.is_shared()
     }
 
-    /// True if of what nobody will acknowledge next to nothing is below.
+    /// True if next to nothing is below that nobody will acknowledge.
     #[inline]
     pub(super) fn is_clear_of_others(&self, now: Instant) -> bool {
         self.others.below() <= EMPTY_RADIO || !self.others.went_down_since(now, AWAITED)

@@ -3,15 +3,15 @@
 //! Beside the paper (`dsasync`). Sees what goes down, comes back and is acknowledged; keeps the sums of
 //! flows, stations and cell, and decides when bytes are written off.
 //!
-//! - A flow whose station says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are
-//!   written off. So are those of a flow whose sender had a timeout, if they keep what it sends again from
-//!   going down ([`RoundTrips::counts_anew`]).
-//! - Where nobody tells the rate, what lies below the highest SACK block is taken for delivered or lost,
-//!   since one hop keeps the order of what it does not lose; what is sent again, by its sender or from a
-//!   copy, is under way once more, and what comes back from the transmit queue is not. Else a hole would shut
-//!   the gate below. For the same reason a flow's bytes are written off that its station has not acknowledged
-//!   for 50 ms, though it has what went down to it later: where one of several hosts behind a station leaves,
-//!   its senders' timeouts would keep the gate shut for the others.
+//! - If a flow's station says nothing for [`GONE`] though the radio works, the station is taken to be gone,
+//!   and the flow's bytes are written off. The bytes of a flow whose sender had a timeout are written off
+//!   if they keep what it sends again from going down ([`RoundTrips::counts_anew`]).
+//! - Where nobody tells the rate, what comes before the highest SACK block is taken for delivered or lost,
+//!   since one hop keeps the order of what it does not lose. What is sent again, by its sender or from a
+//!   copy, is under way once more; what comes back from the transmit queue is not. Otherwise a hole would
+//!   shut the gate. For the same reason a flow's bytes are written off if its station has not acknowledged
+//!   them for 50 ms, though it has acknowledged what went down to it later: where one of several hosts
+//!   behind a station leaves, its senders' timeouts would keep the gate shut for the others.
 
 use super::RoundTrips;
 use crate::dsasync::cell::STALE;
@@ -28,9 +28,9 @@ use crate::units::Seq;
 const GONE: Duration = Duration::from_secs(2);
 
 impl RoundTrips {
-    /// Looks at the next flow, in slot order: at one for each uplink packet, so that every flow is looked at
-    /// again and again and no packet costs more than another. Writes off the flow's outstanding bytes if its
-    /// station is gone, or if they cannot be below any more.
+    /// Looks at the next flow in slot order, and writes off its outstanding bytes if its station is gone or
+    /// if they cannot be below any more. Called once for each uplink packet: every flow is looked at again
+    /// and again, and no packet costs more than another.
     #[inline]
     pub(super) fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
         let slot = self.hand;
@@ -65,8 +65,8 @@ impl RoundTrips {
         self.stations.at(flow.station).gone |= gone;
     }
 
-    /// Changes a flow so that its outstanding bytes may change, and keeps the sum. Answers the bytes before
-    /// and after.
+    /// Changes a flow whose outstanding bytes may change by it, and keeps the sums. Answers the flow's bytes
+    /// before and after.
     #[inline]
     pub(super) fn account(&mut self, flow: &mut Flow, change: impl FnOnce(&mut Flow)) -> (u64, u64) {
         let before = flow.outstanding();
@@ -103,22 +103,23 @@ impl RoundTrips {
         }
     }
 
-    /// A segment was held though the radio works. True if what lies below counts anew from now on: the sender
-    /// sends again what its station has not acknowledged, nor anything else on the connection for
-    /// [`PATIENCE`]. Then a timer of the sender has expired, and all that is outstanding is taken to be lost,
-    /// as the sender itself takes it (RFC 5681 section 3.1: it starts again with one segment under way),
-    /// until what it had sent by then is acknowledged (RFC 6582 section 3.2, `recover`).
+    /// A segment was held though the radio works. True if what lies below counts anew from now on: the
+    /// sender sends again what its station has not acknowledged, and the station has acknowledged nothing
+    /// else on the connection for [`PATIENCE`]. Then a timer of the sender has expired. All that is
+    /// outstanding is taken to be lost, as the sender itself takes it (RFC 5681 section 3.1: it starts
+    /// again with one segment under way), until what the sender had sent by then is acknowledged (RFC 6582
+    /// section 3.2, `recover`).
     ///
-    /// Else what is lost would keep the gate shut, and what is sent again would wait behind all that its
-    /// connection has here, one packet each [`PATIENCE`]. A station that reports a hole opens the gate
-    /// itself, but not every station does. Where the station was merely away, each timeout lets no more go
-    /// down than should lie there.
+    /// Otherwise what is lost would keep the gate shut, and what is sent again would wait behind all that is
+    /// held of its connection, one packet each [`PATIENCE`]. A station that reports a hole opens the gate by
+    /// that, but not every station does. Where the station was merely away, each timeout lets no more go down
+    /// than should lie below.
     #[inline]
     pub fn counts_anew(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         !self.below_is_never_full() && self.repairs(now, flow, tcp)
     }
 
-    /// As [`counts_anew`](Self::counts_anew), where the gate below may be shut.
+    /// As [`counts_anew`](Self::counts_anew), where the gate may be shut.
     #[inline(never)]
     fn repairs(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         let Some(acked) = flow.acked.filter(|&acked| tcp.seq_end().after(acked)) else { return false };
@@ -152,7 +153,8 @@ impl RoundTrips {
         }
     }
 
-    /// What had gone down goes down again: sent again by its sender, from a copy, or after it came back.
+    /// What had gone down goes down again: its sender sent it again, it goes from a copy, or it had come
+    /// back.
     pub fn on_sent_again(&mut self, now: Instant, flow: &mut Flow, end: Seq, bytes: u32) {
         if !self.bdp.is_told() {
             let _ = self.account(flow, |flow| flow.sent_again(bytes));
@@ -172,7 +174,7 @@ impl RoundTrips {
         }
     }
 
-    /// The station's number goes to another, to which nothing of what lies below is counted.
+    /// The station's number goes to another station, for which nothing of what lies below counts.
     pub fn forget_station(&mut self, shared: &mut Shared, station: StationId) {
         for slot in 0..shared.flows.slot_count() {
             if shared.flows.get(slot).is_some_and(|flow| flow.booked.0 == station && flow.booked.1 > 0) {

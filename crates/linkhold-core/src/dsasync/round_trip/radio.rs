@@ -21,8 +21,8 @@ use crate::dsasync::pacer::Pacer;
 use crate::dsasync::probes::{Departure, RadioProbe, SentDown};
 use crate::time::{Duration, Instant};
 
-/// A flow that has waited below for longer than that for so long waits in the router's queue: half the time
-/// after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
+/// A flow whose segments have waited below for longer than was thought, for at least this time, waits in the
+/// router's queue: half the time after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
 const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
 
 /// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
@@ -31,8 +31,8 @@ const HEADERS: u32 = 40;
 /// How long segments to a station take until they are acknowledged, with nothing queued below.
 #[derive(Debug, Default)]
 pub(super) struct RadioPart {
-    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
-    /// can do, this what it does.
+    /// Smoothed time from a segment that found the radio empty to its ACK. The least time says what the radio
+    /// can do; this one says what it does.
     usual: Option<Duration>,
     /// Least time from a segment that found the radio empty to its ACK.
     pub empty: MinFilter,
@@ -105,10 +105,10 @@ pub(super) fn probe_radio(
     }
 }
 
-/// True if the flow's segments have long waited below for longer than was thought, and others have not. They
-/// share one queue of a router with fair queueing: two flows whose hash is the same (RFC 8290 section 6.1)
-/// get the turns of one, and all that waits below waits there. What is lost of them may be the router's
-/// signal of congestion.
+/// True if the flow's segments have long waited below for longer than was thought, and other flows' have not.
+/// Then the flow shares a queue of a router with fair queueing: two flows whose hash is the same (RFC 8290
+/// section 6.1) get the turns of one, and all that waits below waits there. What is lost of them may be the
+/// router's signal of congestion.
 #[inline]
 pub(crate) fn waits_in_router(now: Instant, flow: &Flow, pacer: &Pacer) -> bool {
     now > flow.waits_since + AQM_PATIENCE && pacer.some_do_not_wait()

@@ -77,7 +77,7 @@ impl RoundTrips {
         let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
         let below_was_full = self.below_is_full(now, station).is_some();
         if !below_was_full && self.has_all_below(now, station) {
-            // Patience is lost: as much goes down as should lie there, and not all that is held.
+            // Patience is over: as much goes down as should lie below, and not all that is held.
             let record = self.stations.at(station);
             (record.excused, record.excused_until) = (record.outstanding, now + PATIENCE);
             record.heard = now;
@@ -99,8 +99,8 @@ impl RoundTrips {
             }
         }
         if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
-            // The time that is waited for the station begins with the first segment, and anew with one that
-            // reaches the limit.
+            // The wait for the station begins with the first segment, and anew with one that reaches the
+            // limit.
             self.stations.at(station).heard = now;
         }
         if !cell_was_full && self.cell.is_full(self.outstanding) {

@@ -47,7 +47,7 @@ pub(super) fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
     let Some(probe) = flow.wired_probe else { return };
     let answered = match probe.answer {
         Answer::Timestamp(value) => {
-            // Only a segment that this very ACK set off: one that echoes a later tick says nothing of it.
+            // Only a segment that this very ACK set off counts: one that echoes a later tick says nothing.
             let Some(timestamp) = tcp.timestamp else { return };
             let order = timestamp.echo_against(value);
             if order == Ordering::Greater {
@@ -67,8 +67,8 @@ pub(super) fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
     }
 }
 
-/// Takes the sample for a lateness if the sender waited for the window: what it sends then ends just below
-/// the edge. A delayed ACK may answer bytes, so only a timestamp counts.
+/// Takes the sample for a lateness if the sender waited for the window: what it sends then ends just before
+/// the edge. Only a timestamp counts, since a delayed ACK may answer bytes.
 #[inline]
 fn note_lateness(flow: &mut Flow, probe: &WiredProbe, tcp: &TcpSegment, took: Duration) {
     let (Some(edge), Some(least), Answer::Timestamp(_)) = (probe.edge, flow.wired.get(), probe.answer) else {
