@@ -20,9 +20,9 @@
 //!   [`Untold`](super::untold::Untold)'s. What remains here is the **pace** at which held packets leave: the
 //!   most that stations acknowledged in one base round trip, over the last 10 to 20 s, silences left out. A
 //!   time in which the radio ran dry may raise it but does not age it.
-//! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
-//!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
-//!   whole window is given again, at once.
+//! - **Trim**: shares may be measured too small, so the window is cut by up to half, until the shortest time
+//!   that a segment spends in the radio is the radio part plus the standing queue. Once the radio runs dry
+//!   the whole window is given again, at once.
 //! - **Late data**: where the wired part varies, windows allow for it
 //!   ([`Lateness`](super::lateness::Lateness)), and the trim leaves that time as well.
 //! - **Share**: `clamp = trim · rate · (base + standing queue) / (stations · flows)`, and one segment more
@@ -57,8 +57,8 @@ const PACING_GAIN: f64 = 1.25;
 
 /// Slowest pace that an estimate may set: a full packet each 10 ms. A lower estimate was measured while a
 /// station was away unannounced, or while all waited for what was lost. Held packets must not wait for
-/// seconds because of it, and it could not rise while so little is let go: senders' copies count as nothing
-/// delivered. On a radio that really is slower, what may be outstanding below
+/// seconds because of such an estimate, and it could not rise while so little is let go: what senders send
+/// again does not count as delivered. On a radio that really is slower, what may be outstanding below
 /// ([`Untold::most_below`](super::untold::Untold::most_below)) holds packets back, not the pace.
 const LEAST_PACE: BitRate = BitRate(1_200_000);
 
@@ -72,7 +72,7 @@ pub(super) fn pace_of(rate: f64) -> BitRate {
 pub(super) struct Bdp {
     /// C·e; 0 while it is unknown.
     bytes_per_ns: f64,
-    /// The standing queue: as it is set, and as it is left.
+    /// The standing queue: as it is set, and as windows leave it.
     least_standing: Duration,
     standing: Duration,
     /// Stations that share the cell.

@@ -5,27 +5,27 @@
 //!
 //! A station alone is held to what its own rate needs below. Where several have traffic, that is not enough:
 //! a router that serves packets as they came gives each station the share that it has in the queue, and ACKs
-//! let each station have as much there again as it got. A share, once uneven, would confirm itself. With one
-//! limit for all, who goes next is the deficit round robin's choice, and the standing queue waits in the hold
-//! buffer.
+//! let each station have as much there again as it got. An uneven share would confirm itself. With one limit
+//! for all, the deficit round robin chooses who goes next, and the standing queue waits in the hold buffer.
 //!
-//! - **Limit**: the rates' sum · the least local round trip, the transmit queue's time at the most that the
-//!   cell carried, a packet, and of each station what is acknowledged together and what delayed ACKs leave
-//!   unacknowledged: usually half a packet a flow, and more where more is known to wait for them
+//! - **Limit**: the sum of the rates · the least local round trip, the transmit queue's time at the most that
+//!   the cell carried, a packet, and for each station what is acknowledged together and what delayed ACKs
+//!   leave unacknowledged: usually half a packet a flow, and more where more is known to wait for them
 //!   ([`Withheld`]). The most that the cell carried is remembered for 10 s at least, so that a low estimate
 //!   cannot confirm itself.
-//! - **Least local round trip**: stations share one radio, and a station whose segments seldom find it empty
-//!   knows that time from the few that did, whose ACKs were delayed.
-//! - **Windows**: a station's window is that of an equal part at least, as where the rate is told
+//! - **Least local round trip**: stations share one radio. If a station's segments seldom find the radio
+//!   empty, its own time is known only from the few that did, and their ACKs were delayed.
+//! - **Windows**: a station's window is at least that of an equal part, as where the rate is told
 //!   ([`Shares`](super::shares::Shares)), with time for what lies below of all. Otherwise a station with few
-//!   flows would have too small a window ever to wait here, and its turn would go to others.
+//!   flows would have too small a window for anything ever to wait here, and its turn would go to others.
 //! - **Rate of all together** ([`DeliveryRate`]), where there are several stations: what passes and nobody
-//!   acknowledges counts in the rate of whichever station acknowledges something next. So the rate of one
-//!   says nothing of how fast it passes, nor does the sum of them, since each keeps what it was when most
-//!   fell to it. Taken from one of `n`, what may go down of it would be `1/n` of what was measured, and each
-//!   measurement would be lower than the last.
-//! - **Aside**: a station that says nothing for [`STALE`], though others do, does not count: it may be away
-//!   unannounced, and must not stop the others. Nor does one that is silent, until it acknowledges something.
+//!   acknowledges counts in the rate of whichever station acknowledges something next. So neither the rate of
+//!   one station nor the sum of the rates says how fast that passes: each rate keeps what it was when most
+//!   fell to it. Taken from one of `n` stations, the rate would let `1/n` of what was measured go down, and
+//!   each measurement would be lower than the last.
+//! - **Aside**: a station that acknowledges nothing for [`STALE`], though others do, does not count: it may
+//!   be away unannounced, and must not stop the others. Nor does a silent station count, until it
+//!   acknowledges something.
 
 use super::delivery_rate::{DeliveryRate, UnderWay};
 use super::departures::Departures;
@@ -34,7 +34,7 @@ use crate::time::{Duration, Instant};
 
 /// A station that has bytes outstanding and acknowledges nothing for this long does not count in the cell's
 /// limit. A flow's outstanding bytes are written off after this time if its station has acknowledged what
-/// went down to it later. Longer than Linux delays an ACK (40 ms, `TCP_DELACK_MIN`; from memory, not
+/// went down later. The time is longer than Linux delays an ACK (40 ms, `TCP_DELACK_MIN`; from memory, not
 /// checked).
 pub(super) const STALE: Duration = Duration::from_millis(50);
 
@@ -66,7 +66,7 @@ pub(super) struct Limit {
     pub most_of_one: u64,
     /// The least local round trip of the stations.
     pub local: Duration,
-    /// Time that a packet waits below the base station, ns.
+    /// Time that a packet waits below, ns.
     pub below: f64,
     /// Rate of an equal part, bytes/ns.
     pub fair: f64,
@@ -212,7 +212,7 @@ impl Cell {
         outstanding > 0 || now.since(heard) <= ACTIVE
     }
 
-    /// True if the limit is to be worked out anew. Then the next call is not true for some time.
+    /// True if the limit is to be worked out anew; then calls answer false for [`LOOK`].
     pub fn is_due(&mut self, now: Instant) -> bool {
         let due = self.due <= now;
         if due {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(limit.most, limit.most_of_one + 11_250);
         assert!((limit.fair - 0.0015).abs() < 1e-9 && (limit.below - 4.5e6).abs() < 1.0);
         assert!(!cell.is_full(limit.most - 1) && cell.is_full(limit.most));
-        // What lies below of a station that says nothing does not count.
+        // What lies below of a station that is set aside does not count.
         cell.put_aside(5000);
         assert!(!cell.is_full(limit.most + 4999) && cell.is_full(limit.most + 5000));
         cell.take_back(5000);

@@ -27,7 +27,7 @@ const EXCUSED: u64 = 3;
 /// The control law of one queue (RFC 8289 section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
-    /// When the wait will have been above target for an interval; zero: it is below.
+    /// When the wait will have been above target for an interval; zero: it is not.
     first_above: Instant,
     drop_next: Instant,
     count: u32,

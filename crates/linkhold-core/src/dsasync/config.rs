@@ -197,9 +197,9 @@ pub struct DsaSyncConfig {
     /// See [`fast_rate`](Self::fast_rate); at least as long.
     pub slow_rate: Duration,
     /// Rate of release while the channel's capacity is neither told nor measured yet, and nobody tells the
-    /// room in the transmit queue. The rate is high on purpose: below the channel's rate the mechanism would
-    /// be the bottleneck and its buffer a standing queue; above, the burst only moves on to the radio's
-    /// queue.
+    /// room in the transmit queue. The rate is high on purpose: if it were less than the channel's, the
+    /// mechanism would be the bottleneck and its buffer a standing queue. If it is more, the burst only moves
+    /// on to the radio's queue.
     pub assumed_capacity: BitRate,
     /// Most reopenings sent for one silence to a sender that is not heard (`freeze+nudge`).
     pub nudges: u8,

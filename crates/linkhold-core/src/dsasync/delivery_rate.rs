@@ -22,16 +22,17 @@
 //!   one in which more than twice what it delivered in a local round trip was always under way. Judged by the
 //!   slow rate alone, no sample would correct a slow rate that is too high: by that rate every station looks
 //!   dry, while a queue stands at the router.
-//! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more
-//!   than has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
+//! - The longer of the two times is taken over a whole window. If it were taken for each sample, the times
+//!   would add up to more than has passed wherever data and ACKs come in bursts, and the rate would be too
+//!   low.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
 //!   up by its mean, but a maximum stays high for seconds after the rate fell, and what was sent by it waits.
 //! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean
-//!   rate all the time, so that a queue would stand below for it, which CoDel drops from. Here it is what is
-//!   acknowledged together.
+//!   rate all the time, so a queue would stand below for that, and CoDel would drop from it. Here what is
+//!   acknowledged together takes the place of `extra_acked`.
 //! - What passes and nobody acknowledges ([`Unacknowledged`](super::unacknowledged::Unacknowledged)) counts
-//!   as delivered, less the part that is lost, which is that of the station's own: of its own bytes as many
-//!   are lost as go down once more.
+//!   as delivered, less the part that is lost. That part is taken to be the same as of the station's own
+//!   bytes, of which as many are lost as go down once more.
 //! - A silence ends a sample; it is in neither rate.
 
 use super::departures::Departures;
@@ -69,8 +70,8 @@ const BUNCH_MEMORY: f64 = 256.0 * 1024.0;
 const PAIR: f64 = 3000.0;
 
 /// Bunches are believed up to what the slow rate carries in this time. Linux BBR says 100 ms
-/// (`bbr_extra_acked_max_us`), but what is too much below a base station overflows the router's queue, and
-/// what is too little only waits here.
+/// (`bbr_extra_acked_max_us`), but too much below overflows the router's queue, and with too little packets
+/// only wait here.
 const BUNCH_LIMIT: Duration = Duration::from_millis(40);
 
 /// Bytes that passed, the time between their ACKs (`nanos`), and the time between their departures (`sent`,

@@ -1,6 +1,7 @@
 //! When what was sent went down, where nobody tells the rate.
 //!
-//! Beside the paper (`dsasync`). A station costs a fixed amount of memory: the list is bounded and thinned.
+//! Beside the paper (`dsasync`). Sees how many bytes go down; answers when a given byte went. The list is
+//! bounded and thinned, so that a station costs a fixed amount of memory.
 
 use crate::time::{Duration, Instant};
 

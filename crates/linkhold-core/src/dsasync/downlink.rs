@@ -22,7 +22,8 @@ use super::gates::Gates;
 use super::held::{Arrived, HeldSegment, IN_SILENCE, NONE};
 use super::hold_buffer::{Among, HoldBuffer};
 use super::pacer::Pacer;
-use super::round_trip::{RoundTrips, SentDown};
+use super::probes::SentDown;
+use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
 use crate::packet::{Origin, PacketId, PacketView, StationId};
@@ -57,9 +58,9 @@ pub(super) struct Leaving {
 pub(super) struct Downlink {
     pub(super) buffer: HoldBuffer,
     pub pacer: Pacer,
-    /// When the first of the stations that have enough outstanding is sent a packet all the same.
+    /// When the first of the stations that have enough outstanding is sent something all the same.
     pub(super) patient: Instant,
-    /// The last release ended for its [`MOST_DROPS`]: there may be more to drop, or to release.
+    /// The last release ended because of [`MOST_DROPS`]: there may be more to drop, or to release.
     pub unfinished: bool,
     /// Flows that [`hold`](Self::hold) took packets from to make room. Its memory is kept.
     pub cut: Vec<u32>,
@@ -110,8 +111,8 @@ impl Downlink {
         }
         let full = round_trips.below_is_full(now, station).or_else(|| round_trips.cell_is_full(now));
         if let Some(at) = full {
-            // What is sent again adds nothing to what is under way, and may be what its station waits for:
-            // not if the station has it.
+            // What is sent again adds nothing to what is under way, and may be what its station waits for,
+            // unless the station has it.
             let flow = shared.flows.known(slot);
             let is_again = packet.tcp.seq_len() > 0 && flow.held == 0 && flow.is_owed(packet.tcp.seq_end());
             if !is_again {
@@ -176,7 +177,7 @@ impl Downlink {
             return false;
         }
         if round_trips.counts_others(now) {
-            // What this station acknowledged made room for those as well that acknowledge nothing.
+            // What this station acknowledged made room also for stations that acknowledge nothing.
             self.buffer.unblock();
             return self.packets() > 0;
         }
@@ -410,8 +411,8 @@ impl Downlink {
             return false;
         }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
-        // the clamp takes them back without a loss. What windows allow for late data stands here while data
-        // is in time.
+        // the clamp takes them back without a loss. While data is in time, what windows allow for late data
+        // stands here.
         let target = target + flow.wired.get().unwrap_or_default() + round_trips.allows(flow);
         let (codel, station, is_long) = self.buffer.codel_of(held);
         let met_silence = held.silences != shared.monitor.silences_of(station);

@@ -72,8 +72,8 @@ pub(super) fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mu
     watched.edge_due = Some((edge, now + wired + late + EDGE_SLACK));
 }
 
-/// A window held down to the clamp: never above `window`, never below an edge already told. `quiet`: for so
-/// long the radio is silent in the wired round trip to come ([`quiet_ahead`]).
+/// A window held down to the clamp: never more than `window`, never short of an edge already told. `quiet`:
+/// how long the radio is silent in the wired round trip to come ([`quiet_ahead`]).
 pub(super) fn clamped(
     clamp: Clamp,
     round_trips: &RoundTrips,

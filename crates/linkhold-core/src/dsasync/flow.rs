@@ -572,8 +572,8 @@ impl Flow {
         }
     }
 
-    /// Takes what lies below the highest SACK block for delivered or lost, but for what was sent again since:
-    /// a hop keeps the order of what it does not lose.
+    /// Takes what comes before the highest SACK block for delivered or lost, but for what was sent again
+    /// since: a hop keeps the order of what it does not lose.
     pub fn pass_holes(&mut self, tcp: &TcpSegment) {
         self.lost = 0;
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
@@ -583,8 +583,8 @@ impl Flow {
         else {
             return;
         };
-        // What left after the copies has arrived, so they have arrived or are lost, too. Else copies that
-        // were lost would count as under way for as long as only SACK blocks move on.
+        // What left after the copies has arrived, so the copies have arrived or are lost, too. Otherwise lost
+        // copies would count as under way for as long as only SACK blocks move on.
         let sent_before = self.watched.as_ref().and_then(|watched| watched.sent_before_again);
         if sent_before.is_some_and(|before| highest.after(before)) {
             self.again = 0;
@@ -660,7 +660,7 @@ impl Flow {
         self.again = 0;
     }
 
-    /// True for a window probe: Linux sends an empty segment just below what is acknowledged
+    /// True for a window probe: Linux sends an empty segment just before what is acknowledged
     /// (`tcp_xmit_probe_skb`), older stacks one byte beyond a closed window (RFC 9293 section 3.8.6.1).
     pub fn is_probe(&self, tcp: &TcpSegment) -> bool {
         if tcp.payload_len > 1 || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {

@@ -11,9 +11,9 @@
 //! W(t) = rate · (R + radio part + standing − quiet time in (t, t + R])
 //! ```
 //!
-//! One that leaves out the last term lets arrive in a quiet period what the radio would have carried in that
-//! time. This waits here, and what comes after it waits behind it, until a round trip after the period's
-//! beginning: nothing is lost or won by it but delay.
+//! Without the last term, what the radio would have carried in a quiet period arrives in that period. It
+//! waits here, and what comes later waits behind it, until a round trip after the period's beginning: that
+//! costs delay and brings nothing.
 //! - From R before a quiet period on the window shrinks as fast as ACKs come: its right edge stands still for
 //!   the length of the period, and never recedes.
 //! - In a quiet period no ACK comes that could move the edge, so we move it, every [`LOOK`], as far as the
@@ -37,10 +37,10 @@ use crate::link_event::Scope;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 
-/// For this time after a quiet period it is watched how late data comes.
+/// How late data comes is watched for this time after a quiet period.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// After a silence that was not announced senders may have other reasons to be late for so long.
+/// For so long after a silence that was not announced, senders may have other reasons to be late.
 const SETTLED: Duration = Duration::from_millis(500);
 
 /// The part by which the lateness that is allowed for shrinks after each quiet period in which the radio did

@@ -1,10 +1,13 @@
 //! A held packet, and the end of the lists that it is in.
+//!
+//! Part of Algorithms 1 and 2 (`dsasync`): a record only. What becomes of it is
+//! [`hold_buffer`](super::hold_buffer)'s.
 
 use crate::packet::{PacketId, PacketView, TcpFlags, TcpSegment};
 use crate::time::Instant;
 use crate::units::Seq;
 
-/// No slot, no packet: the end of an intrusive list.
+/// Number of no slot and of no packet: the end of an intrusive list.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Stands for a count of silences that no real count equals.
@@ -24,11 +27,12 @@ pub(super) struct HeldSegment {
     pub tick: Option<u32>,
     /// It has payload that may be sent again: no SYN.
     pub is_data: bool,
-    /// When it came.
+    /// When it came to the base station.
     pub arrived: Instant,
     /// How many silences there had been when it came; [`IN_SILENCE`] if it came in one, or back from the
     /// transmit queue.
     pub silences: u64,
+    /// It is a window probe.
     pub probe: bool,
     pub queue: u32,
     pub prev: u32,
@@ -43,9 +47,9 @@ pub(super) struct Arrived {
     pub at: Instant,
     /// As [`HeldSegment::silences`].
     pub silences: u64,
-    /// A window probe.
+    /// It is a window probe.
     pub probe: bool,
-    /// Taken back from the transmit queue: to the front.
+    /// It was taken back from the transmit queue and goes to the front.
     pub front: bool,
 }
 

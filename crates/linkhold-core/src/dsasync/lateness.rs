@@ -1,4 +1,4 @@
-//! How much later than after the least wired round trip a sender's data usually comes: the path's jitter.
+//! How much later a sender's data usually comes than after the least wired round trip: the path's jitter.
 //!
 //! Beside the paper (`dsasync`). Sees samples of the wired round trip; answers the time that windows allow
 //! for.
@@ -9,15 +9,15 @@
 //! standing queue. On a path whose round trip does not vary, that is nothing.
 //!
 //! Only a sender that waited for the window says how late the path is: the answer to an ACK that moved the
-//! edge is then the segment just below that edge. A sender that had nothing to send answers late, too, but
-//! with data from further below.
+//! edge is then the segment just before that edge. A sender that had nothing to send answers late, too, but
+//! with data that ends well before it.
 //!
 //! Deviation from RFC 6298: means are taken over 3 s, not over 8 and 4 samples. A timeout is armed anew by
 //! every ACK, but what a window allows for must last through times in which the path is quick.
 
 use crate::time::Duration;
 
-/// Means are taken over this time: some times as long as a queue of cross traffic with bursts of 10 ms
+/// Means are taken over this time: several times as long as a queue of cross traffic with bursts of 10 ms
 /// remembers.
 const MEMORY: Duration = Duration::from_secs(3);
 

@@ -10,10 +10,10 @@ use super::held::NONE;
 /// How many lists there are.
 const CLASSES: usize = 128;
 
-/// Bits of a word.
+/// Bits of a machine word.
 const WORD: usize = 64;
 
-/// A weight below this, bytes, is in the first list.
+/// A weight of less than this, bytes, is in the first list.
 const LEAST: u64 = 256;
 
 /// A queue's place in its list.

@@ -17,9 +17,13 @@
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs`, `gates.rs` |
 //! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
-//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `probes.rs`, `min_filter.rs`, `lateness.rs`, `bdp.rs` |
+//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs` and its folder, `probes.rs`, `min_filter.rs`, `lateness.rs`, `bdp.rs` |
 //! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `unacknowledged.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs`, `up_window.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
+//!
+//! Packets go *down* to stations, and what stations send comes *up*. *Below* means underneath the base
+//! station's agent: in the router's queue and in the radio. A packet that waits *here* is held by the
+//! agent.
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
 //! Space: plenty → low (B_free < B_low: the paper's `hold`, windows closed) → plenty (B_free > B_high).
@@ -93,8 +97,9 @@ use flow_table::Touched;
 use foresight::Foresight;
 use held::{is_data, tells, tick};
 use keep_back::release_kept;
+use probes::SentDown;
 use recover::{Heard, Recover};
-use round_trip::{Here, RoundTrips, SentDown, probe_wired};
+use round_trip::{Here, RoundTrips, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;

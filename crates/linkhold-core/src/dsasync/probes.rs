@@ -1,12 +1,12 @@
 //! Packets whose answers will measure a part of the round trip.
 //!
-//! Beside the paper (`dsasync`). [`round_trip`](super::round_trip) says what is measured with
-//! them, and how.
+//! Beside the paper (`dsasync`). Records only: `round_trip/wired.rs` and `round_trip/radio.rs` say what is
+//! measured with them, and how.
 
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
+/// Most bytes in the radio with which a segment is taken to find it empty: two full packets.
 pub(super) const EMPTY_RADIO: u64 = 3000;
 
 /// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
@@ -40,12 +40,27 @@ pub(super) struct RadioProbe {
     pub shorter: u32,
     /// How many silences there had been when it left.
     pub silences: u64,
-    /// When it came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an `Option`,
-    /// because a flow's record has little room.
+    /// When the segment came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an
+    /// `Option`, because a flow's record has little room.
     arrived: Instant,
     pub first: Departure,
     /// The next segment of the flow.
     pub next: Option<Departure>,
+}
+
+/// A packet as it goes down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentDown {
+    /// Its TSval.
+    pub tick: Option<u32>,
+    /// Sequence number just after it.
+    pub end: Seq,
+    /// Sequence space it takes.
+    pub seq_len: u32,
+    /// Length on the wire, bytes.
+    pub len: u32,
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub arrived: Option<Instant>,
 }
 
 /// A segment that went down.

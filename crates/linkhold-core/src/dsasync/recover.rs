@@ -1,53 +1,55 @@
 //! Recovery of what a silence took before it was noticed, from copies.
 //!
-//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real ones know
-//! late, and what goes down meanwhile collides and is given up. Source: Balakrishnan et al. 1995 (Snoop) for
-//! the copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883 for what the sender is told.
-//! Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and `Forget`, asks for copies, keeps
-//! ACKs back for a bounded time (`recover/hide.rs`), and shuts a station's gate for held packets.
+//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real base
+//! stations know late, and what goes down meanwhile collides and is given up by the radio. Source:
+//! Balakrishnan et al. 1995 (Snoop) for the copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883
+//! for what the sender is told. Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and
+//! `Forget`, asks for copies, keeps ACKs back for a bounded time (`recover/hide.rs`), and shuts a station's
+//! gate for held packets.
 //!
 //! When a silence is noticed, whatever its stations have not acknowledged is suspect. When it ends:
 //! - If the station had been heard just before, the silence was noticed at once. Nothing is sent again unless
-//!   ACKs, or none for a while, show a loss.
-//! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and
-//!   nothing that is held of the station follows before they are answered. What the answers prove delivered
-//!   is no suspect any more; the rest follows, then what is held. So the receiver sees no hole, and the
-//!   sender's own copies, which came later, come last.
+//!   ACKs, or their absence for a while, show a loss.
+//! - Otherwise copies of the flow's first two suspects go down first, with bytes and timestamps as they were,
+//!   and nothing that is held for the station follows before they are answered. What the answers prove
+//!   delivered is no suspect any more. The other suspects follow, then what is held. So the receiver sees no
+//!   hole, and what the sender itself has sent again comes last.
 //!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be
 //!   needless.
 //!
-//! A copy has its first transmission's timestamp. Once the station has taken a later one, of what the sender
-//! has sent again, it throws the copy away (PAWS, RFC 7323 section 5) and answers with a duplicate ACK: on
-//! emulated Wi-Fi 100 copies went in vain after a sender's timeout. Such copies are let go of. Keeping what
-//! the sender sends again back until the copies have gone was tried, and not kept (ARCHITECTURE.md).
+//! Two copies, because a station answers every second segment at once, and a single one perhaps after 40 ms
+//! (RFC 1122 section 4.2.3.2). How late the silence was noticed is read from the ACKs, since few radios say
+//! it. If no answer comes in time, the gate opens, and the other suspects go down unproved.
 //!
-//! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC
-//! 1122 section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs
-//! do. An answer that does not come in time opens the gate, and the rest goes down unseen.
+//! A copy has the timestamp of its first transmission. Once the station has taken a later timestamp, from a
+//! segment that the sender sent again, it throws the copy away (PAWS, RFC 7323 section 5) and answers with a
+//! duplicate ACK: on emulated Wi-Fi 100 copies went in vain after a sender's timeout. So the agent lets go of
+//! such copies. Holding what the sender sends again until the copies have gone was tried, and not kept
+//! (ARCHITECTURE.md).
 //!
-//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a
-//! word takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear
-//! does not stand in the router's queue, before the copies, when the radio returns.
+//! Before anybody has told of a silence, the ACKs may show it: a station that owes several for longer than an
+//! ACK takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most. So what it cannot hear does
+//! not stand in the router's queue before the copies when the radio returns.
 //!
-//! Holes that remain are repaired: what was sent before something that has come through is lost, after a
-//! quarter of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down
-//! fits into the radio's queue, so that every loss is the radio's, unless the flow's segments wait below for
-//! longer than was thought ([`waits_in_router`]). There, and where no rate is told, a loss outside of
-//! silences may be the router's word of congestion: only suspects are repaired, and the sender hears of the
-//! rest. Traffic that passes us by can fill the router's queue all the same; what it pushes out is repaired
-//! three times at most.
+//! Holes that remain are repaired: what was sent before something that has come through counts as lost
+//! after a quarter of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what
+//! goes down fits into the radio's queue, so every loss is the radio's, unless the flow's segments wait
+//! below for longer than was thought ([`waits_in_router`]). In that case, and where no rate is told, a loss
+//! outside of silences may be the router's signal of congestion: only suspects are repaired, and the sender
+//! hears of the rest. Traffic that does not pass the agent can fill the router's queue all the same; what
+//! it pushes out is repaired three times at most.
 //!
-//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default, which is assumed: up to there the project wants
-//! to keep a sender's window. On an emulated radio (mac80211_hwsim) silences were told some 3 ms late
-//! (`scenarios/as-told.toml`); nobody measured a real driver.
+//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. That is an assumption: up to this lateness the
+//! project wants to keep a sender's window. On an emulated radio (mac80211_hwsim) silences were told some 3
+//! ms late (`scenarios/as-told.toml`); nobody measured a real driver.
 //!
 //! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are
 //! bounded by what the radio can carry in the longest lateness and a local round trip as well, unless the
 //! oldest copy is of a flow that recovers from a silence: what the silence took waits for its turn for longer
-//! than that, and copies of newer segments must not push it out. The measured rate does not bound them: after
-//! a time in which senders sent little it is theirs and not the radio's, and what a silence then took of the
-//! next burst was pushed out (tried; `tests/recover_properties.rs` found it). Copies take no part in
-//! `B_alloc`, because the driver has sent the packet itself.
+//! than that, and copies of newer segments must not push it out. The measured rate is no such bound: after a
+//! time in which senders sent little, it is the senders' rate and not the radio's. With it, what a silence
+//! took of the next burst was pushed out (tried; `tests/recover_properties.rs` found it). Copies do not count
+//! in `B_alloc`, because the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
@@ -353,10 +355,10 @@ impl Recover {
     /// A segment came back from the transmit queue.
     pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
-        // The number of a SYN or RST may be from nowhere and place it anywhere. All copies are of what
-        // followed a SYN (its arrival lets go of all), and what follows an RST needs no copies. What begins
-        // beyond all that this record sent down went down before the record was made: a connection that was
-        // reset had it, and all copies are of what followed it.
+        // The sequence number of a SYN or RST may be arbitrary and says nothing of its place. All copies
+        // are of what followed a SYN (its arrival lets go of all), and what follows an RST needs no copies.
+        // A segment that begins beyond all that this record sent down went down before the record was made,
+        // for a connection that was reset, and all copies are of what followed it.
         let highest = shared.flows.known(slot).down_begun;
         let is_older = highest.is_none_or(|highest| tcp.seq.after(highest));
         let done = if is_older || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
@@ -437,7 +439,7 @@ impl Recover {
         }
     }
 
-    /// The station was heard, or is not waited for any more: [`Mute::Since`] ends, and `next` begins.
+    /// The station was heard, or nobody waits for it any more: [`Mute::Since`] ends, and `next` begins.
     fn end_mute(&mut self, slot: u32, next: Mute) {
         let state = &mut self.states[slot as usize];
         if matches!(state.mute, Mute::Since { .. }) {
@@ -457,8 +459,8 @@ impl Recover {
 
     // ---- silences ----
 
-    /// A silence was noticed. Answers for how long it had lasted by then, as far as the copies tell: zero if
-    /// it was noticed at once.
+    /// A silence was noticed. Answers how long it had lasted by then, as far as the copies tell: zero if it
+    /// was noticed at once.
     pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) -> Duration {
         let mut lasted = Duration::ZERO;
         for slot in 0..self.states.len() as u32 {
@@ -515,7 +517,7 @@ impl Recover {
         }
         for (_, slot) in oldest.into_iter().flatten() {
             let state = &mut self.states[slot as usize];
-            let until = now + pacer.ahead(now) + state.word();
+            let until = now + pacer.ahead(now) + state.ack_patience();
             if state.copies.line_up(PROBES, TRIES) == 0 {
                 continue;
             }
@@ -530,17 +532,17 @@ impl Recover {
         }
     }
 
-    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now, and
-    /// no answer is waited for longer than that makes it.
+    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now.
+    /// Answers are waited for no longer than that time makes it.
     pub fn rate_told(&mut self, now: Instant, pacer: &Pacer) {
         let ahead = pacer.ahead(now);
         for slot in 0..self.states.len() as u32 {
             let state = &mut self.states[slot as usize];
-            let (word, tail) = (state.word(), state.tail());
+            let (patience, tail) = (state.ack_patience(), state.tail());
             let at = match &mut state.phase {
                 Phase::Quiet | Phase::Threatened { .. } => continue,
                 Phase::Probing { until } => {
-                    *until = (*until).min(now + ahead + word);
+                    *until = (*until).min(now + ahead + patience);
                     *until
                 }
                 Phase::Watching { until, waits } => {
@@ -562,21 +564,21 @@ impl Recover {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Judges the flow's copies, and changes its phase. `word`: the station has just been heard.
-    fn look(&mut self, now: Instant, slot: u32, how: &Judging, word: bool) {
+    /// Judges the flow's copies, and changes its phase. `heard`: the station has just been heard.
+    fn look(&mut self, now: Instant, slot: u32, how: &Judging, heard: bool) {
         let state = &mut self.states[slot as usize];
         if matches!(state.phase, Phase::Threatened { .. }) {
             return;
         }
         let mut due = state.copies.judge(now, how);
-        let (patience, tail) = (state.word(), state.tail());
+        let (patience, tail) = (state.ack_patience(), state.tail());
         match state.phase {
             Phase::Quiet | Phase::Threatened { .. } => {}
             Phase::Probing { until } => {
-                let until = if word { now + patience } else { until };
+                let until = if heard { now + patience } else { until };
                 state.phase = Phase::Probing { until };
                 if until <= now {
-                    // No answer: what is left of the suspects goes down unseen.
+                    // No answer: what is left of the suspects goes down unproved.
                     due += state.copies.line_up(MOST_OF_FLOW, TRIES);
                 }
                 if !state.copies.has_untried() {
@@ -585,7 +587,7 @@ impl Recover {
                 }
             }
             Phase::Watching { until, waits } => {
-                let (mut until, mut waits) = if word { (now + tail, 0) } else { (until, waits) };
+                let (mut until, mut waits) = if heard { (now + tail, 0) } else { (until, waits) };
                 let mut given_up = false;
                 if state.in_line {
                     // The copies have yet to go: only then can the station have anything to say of them.
@@ -657,7 +659,7 @@ impl Recover {
         self.heard.forget(station);
     }
 
-    /// The connection ends, begins anew, or leaves the table: no copy of it counts any more.
+    /// The connection ends, begins anew, or leaves the table: none of its copies counts any more.
     pub fn forget(
         &mut self,
         now: Instant,

@@ -21,7 +21,7 @@ pub(super) struct Shared {
     pub flows: FlowTable,
     pub space: Space,
     allocation: Allocation,
-    /// By how much later than expected data came after quiet periods (`foresight.rs`).
+    /// How much later than expected data came after quiet periods (`foresight.rs`).
     pub late_data: Duration,
     /// Counters. The gauges in it are filled in when somebody asks.
     pub metrics: Metrics,

@@ -1,12 +1,13 @@
 //! Among how many equal stations the cell is shared, and among how many equal flows a station's part.
 //!
-//! Beside the paper (`dsasync`). `n = bytes of all flows / bytes of the largest` over a short epoch: the
-//! number of flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what
-//! they leave. So it is with stations, whose tallies count the bytes of all their flows. A station that has
-//! less than its part is not kept there: its window is as large as the largest station's, until it has as
-//! much. Where the rate is told, a station that is silent does not count
-//! ([`RoundTrips::share_anew`](super::round_trip::RoundTrips::share_anew)): what it cannot use is the
-//! others'. Sees the length of each packet and the tally of its flow or station.
+//! Beside the paper (`dsasync`). Sees the length of each packet and the tally of its flow or station;
+//! answers `n = bytes of all flows / bytes of the largest` over a short epoch: the number of flows if they
+//! are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what they leave. Stations
+//! count in the same way, by the bytes of all their flows. A station that has less than its part is not
+//! kept there: its window is as large as the largest station's, until it has as much. Where the rate is
+//! told, a silent station does not count
+//! ([`RoundTrips::share_anew`](super::round_trip::RoundTrips::share_anew)): what it cannot use is left to
+//! the others.
 
 use crate::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
-//! What lies below the base station and nobody will acknowledge, where nobody tells the rate.
+//! What lies below and nobody will acknowledge, where nobody tells the rate.
 //!
 //! Beside the paper (`dsasync`). Datagrams, segments of connections that their station has never answered (a
 //! flood), and segments that add nothing to what a station has to acknowledge take the radio's time as all
 //! others do. If only what is acknowledged counted, they would pass the gates that hold the others to the
-//! measured rate, and what they take would be missing in that rate: each estimate would be lower than the one
+//! measured rate, and what they take would be missing in that rate. Each estimate would be lower than the one
 //! before, windows and gates would follow it down, and a flood would have the radio to itself.
 //!
 //! Nobody says when such a packet has left. Two things do:
@@ -13,8 +13,8 @@
 //! - It has passed once the radio has had the time for it: by the measured rate, or after [`LONGEST_BELOW`]
 //!   if acknowledgments are still to come. Then it does not count in a rate until the next one.
 //!
-//! The first is wrong for a hop with a queue for each flow or station: less is then thought to be below than
-//! is, in queues that keep others' segments waiting no longer.
+//! The first is wrong for a hop with a queue for each flow or station: then more lies below than is thought,
+//! but in queues that keep nobody else's segments waiting.
 //!
 //! All of this is there to leave others their part, so it keeps packets back only while others are served.
 //!
@@ -38,8 +38,8 @@ pub(super) const AWAITED: Duration = Duration::from_secs(3);
 /// packets at 12 Mbit/s.
 pub(super) const LONGEST_BELOW: Duration = Duration::from_millis(100);
 
-/// Where time says what has passed, it is taken to pass so much faster than the rate measured: a rate that
-/// has risen would else never be seen (BBR's pacing gain while it probes).
+/// Where time says what has passed, packets are taken to pass so much faster than the measured rate:
+/// otherwise a rate that has risen would never be seen (BBR's pacing gain while it probes).
 pub(super) const AHEAD: f64 = 1.25;
 
 /// What went down and will not be acknowledged.
@@ -130,7 +130,7 @@ mod tests {
             (8000, 6000, 8000)
         );
         below.taken_back(1000);
-        // An older word than the last one says nothing.
+        // An older acknowledgment than the last one says nothing.
         assert_eq!((below.pass(at(100)), below.below()), (0, 7000));
         below.begin_sample();
         below.on_sent(at(130), 500);

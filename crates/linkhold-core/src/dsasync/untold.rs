@@ -2,51 +2,52 @@
 //! are.
 //!
 //! Beside the paper (`dsasync`). Sees what a station is sent and has acknowledged; answers the most that may
-//! be outstanding below the base station, and the windows of the station's connections, both ways. The rates
-//! come from [`DeliveryRate`].
+//! be outstanding below, and the windows of the station's connections, both ways. The rates come from
+//! [`DeliveryRate`].
 //!
-//! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the
-//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the
-//!   radio to itself, only the more of the transmit queue's time and of what is acknowledged together counts:
-//!   either keeps the radio busy until the next ACK, and the router's own queue is then shorter than the 5 ms
-//!   for which CoDel leaves it alone. With both, real hosts' ACKs, of which some come together, kept it
-//!   above, and CoDel dropped ten packets a run. Where several share the radio, each has enough below for its
-//!   next turn. Each further flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122
-//!   section 4.2.3.2) leaves every second segment of a flow unacknowledged though it arrived, and with the
-//!   gate shut for those, the segments that it waits for would wait here. While no ACK is delayed that lies
-//!   in the router's queue, and counts as that queue: with both, 4 to 16 flows had 8 to 15 ms there, of which
-//!   CoDel dropped 50 to 150 packets in 20 s. Where several stations have
-//!   traffic, all of them together have a limit, and windows allow for what waits below of the others
-//!   ([`cell`](super::cell)). The rest waits in the hold buffer. If the station says nothing for
-//!   [`PATIENCE`], as much goes down once more: what it has yet to acknowledge may be lost. One packet alone
-//!   would do for a station that is away. But where what fills the limit was lost, or waits for delayed ACKs
-//!   of other connections, each answer would let only itself follow: 24 downloads of one station lost 2 %,
-//!   and a sparse flow beside 16, with bursts told late, waited twice as long.
+//! - **Below** lies no more than rate · local round trip, the transmit queue's time at the most that the cell
+//!   ever carried, what is acknowledged together, and a packet. The rest waits in the hold buffer.
+//!   - Where one station has the radio to itself, only the more of the transmit queue's time and of what is
+//!     acknowledged together counts: either keeps the radio busy until the next ACK, and the router's own
+//!     queue is then shorter than the 5 ms for which CoDel leaves it alone. With both, the queue was longer,
+//!     because some ACKs of real hosts come together, and CoDel dropped ten packets a run.
+//!   - Where several share the radio, each has enough below for its next turn. All of them together have a
+//!     limit, and windows allow for what waits below of the others ([`cell`](super::cell)).
+//!   - Each further flow of the station adds half a packet. A receiver that delays its ACK (RFC 1122 section
+//!     4.2.3.2) leaves every second segment of a flow unacknowledged though it arrived; if the gate counted
+//!     those, the segments that the receiver waits for would wait here. While no ACK is delayed, that half a
+//!     packet lies in the router's queue and counts as that queue: with both, 4 to 16 flows had 8 to 15 ms
+//!     there, of which CoDel dropped 50 to 150 packets in 20 s.
+//!   - If the station acknowledges nothing for [`PATIENCE`], as much goes down once more: what it has yet to
+//!     acknowledge may be lost. For a station that is away one packet would do. But where what fills the
+//!     limit was lost, or waits for delayed ACKs of other connections, each ACK would let go no more than it
+//!     acknowledges: 24 downloads of one station lost 2 %, and a sparse flow beside 16, with bursts told
+//!     late, waited twice as long.
 //! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
-//!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What
-//!   an ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until
-//!   then; where data comes later than after the least one, the forecast is of that time as well
-//!   ([`lateness`](super::lateness)). It leaves the fast rate out: by it, what came in bursts would be asked
-//!   for again a round trip later.
-//! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
+//!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`.
+//!   What an ACK lets go arrives a wired round trip later, so the first part forecasts what passes until
+//!   then. Where data comes later than after the least round trip, the forecast covers that time as well
+//!   ([`lateness`](super::lateness)). The forecast leaves the fast rate out: by that rate, what came in
+//!   bursts would be asked for again a round trip later.
+//! - **Uplink window**: the base station sees what leaves the radio, and the correspondent's ACKs pass it on
 //!   their way down. It moves the window's right edge to what has left the radio, plus
 //!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
-//!   forecast. If the ACKs of the correspondent do not come as often as the edge has to move, an ACK that
-//!   repeats the last one moves it.
-//! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry
-//!   though the senders used their windows up, and shrinks else, in the proportion that lets the radio run
-//!   dry for `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link
-//!   that varies gets a long queue and a steady one hardly any, without either being set. From where it
-//!   begins that would take longer than most downloads last, so on the downlink it first falls fast, and
-//!   begins anew where it was once the radio runs dry for long and its rate is seen to vary. Dry times alone
-//!   say little: several connections that start again together after a silence leave a steady radio dry, and
-//!   a margin that grew by them added 30 ms of delay and no goodput. It is at least the standing queue. So a
-//!   window is always more than the rate measured needs, and a low estimate cannot confirm itself: each round
-//!   trip carries more than the one before, until the radio is busy.
+//!   forecast. If the correspondent's ACKs come less often than the edge has to move, an ACK that repeats the
+//!   last one moves it.
+//! - **Margin**: the time for which data is kept waiting in case a forecast is wrong. The margin grows
+//!   while the radio runs dry though the senders used their windows up, and shrinks otherwise, in the
+//!   proportion that lets the radio run dry for `dry_share` of the time: a quantile followed by its own
+//!   error (Robbins and Monro 1951). So a link that varies gets a long queue and a steady one hardly any,
+//!   without either being set. From its first value the margin would take longer to get there than most
+//!   downloads last. So on the downlink it first falls fast, and begins anew at that value once the radio
+//!   runs dry for long and its rate is seen to vary. Dry times alone say little: several connections that
+//!   start again together after a silence leave a steady radio dry, and a margin that grew by them added 30
+//!   ms of delay and no goodput. The margin is at least the standing queue. So a window is always more than
+//!   the measured rate needs, and a low estimate cannot confirm itself: each round trip carries more than
+//!   the one before, until the radio is busy.
 //!
-//! Where something goes down that nobody acknowledges
-//! ([`Unacknowledged`](super::unacknowledged::Unacknowledged)), it is in all of this: in what lies below, in
-//! the rate, and as time that the downlink window allows for.
+//! What goes down and nobody acknowledges ([`Unacknowledged`](super::unacknowledged::Unacknowledged)) counts
+//! in all of this: in what lies below, in the rate, and as time that the downlink window allows for.
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
@@ -69,9 +70,9 @@ const STEP: f64 = 0.02;
 const TRIAL_STEP: f64 = 0.05;
 
 /// The rate varies once the radio ran dry for this part of `dry_share`, over [`TRIAL`], and the fast rate was
-/// off the slow one by [`VARIES`]. A burst of a primary user leaves less of the first: after it the radio is
-/// dry for a round trip at most. But where several connections start again together it may be dry for longer,
-/// though its rate is steady.
+/// off the slow one by [`VARIES`]. After a burst of a primary user the radio is dry for less: a round trip at
+/// most. But where several connections start again together the radio may be dry for longer, though its rate
+/// is steady.
 const TRIAL_PART: f64 = 0.5;
 
 /// How far off the slow rate, in proportion, the fast one is on a link that varies. On the recorded links of
@@ -85,7 +86,7 @@ const MOST_OFF: f64 = 0.3;
 /// Time over which it is measured how long the radio runs dry.
 const TRIAL: Duration = Duration::from_secs(3);
 
-/// The margin to begin with, and the least when it turns out that the rate varies.
+/// The margin to begin with, and the least margin when the rate turns out to vary.
 const FIRST_MARGIN: Duration = Duration::from_millis(30);
 
 /// Time between two looks at the radio counts up to this.
@@ -94,8 +95,8 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 /// Bytes that count as next to nothing: two full packets.
 const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
 
-/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so
-/// that a tenth of the dry time costs a few milliseconds there.
+/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so a
+/// tenth of the dry time costs only a few milliseconds there.
 const UPLINK_PART: f64 = 0.1;
 
 /// Uplink bytes are counted over at least this time.
@@ -200,8 +201,8 @@ impl Limits {
 pub(super) enum Among<'a> {
     /// Nobody.
     Alone,
-    /// Those of whom nobody acknowledges anything. `most` bytes of all lie below, which the station's window
-    /// has to leave room for: what waits here takes its turns with theirs.
+    /// Senders of what nobody acknowledges. `most` bytes of all lie below, which the station's window has to
+    /// leave room for: what waits here takes turns with their packets.
     Others { most: u64 },
     /// Other stations.
     Stations(&'a Limit),
@@ -239,7 +240,7 @@ impl Untold {
             bytes: 0,
             limited: true,
             filled: false,
-            // Its quantile is a hundredth of the time: no trial is long enough to tell.
+            // The uplink's quantile is a hundredth of the time: no trial is long enough to tell.
             margin: Margin { search: Search::Quantile, ..Margin::NEW },
             shares: Shares::default(),
         };
@@ -273,9 +274,8 @@ impl Untold {
         self.rate.rates.fast().max(self.rate.rates.slow())
     }
 
-    /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
-    /// queue; `None` before the rate is known. Where it is not alone, the station counts with a rate of at
-    /// most `fair`, bytes/ns.
+    /// Most that may be outstanding below, bytes, of which `queued` may wait in the router's queue; `None`
+    /// before the rate is known. A station that is not alone counts with a rate of at most `fair`, bytes/ns.
     pub fn most_below(&self, local: Duration, queued: f64, fair: Option<f64>) -> Option<u64> {
         let rate = self.taken();
         let part = fair.map_or(1.0, |fair| if rate > fair { fair / rate } else { 1.0 });

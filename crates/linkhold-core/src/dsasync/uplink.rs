@@ -54,7 +54,7 @@ pub enum UplinkMode {
 pub struct UplinkConfig {
     /// Which algorithm.
     pub mode: UplinkMode,
-    /// α_min: shaping never slows a station below this share of its rate.
+    /// α_min: shaping never slows a station to less than this share of its rate.
     pub alpha_min: Fraction,
     /// ΔT over which D is measured; should equal the link monitor's window.
     pub window: Duration,

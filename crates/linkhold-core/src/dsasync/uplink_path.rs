@@ -195,7 +195,7 @@ impl UplinkPath {
                 leaving(now, shared, windows, round_trips, &entry)
             } else {
                 // The flow is forgotten, and what was decided when this ACK came with it: by now the
-                // correspondent may know of a further edge. The station's own window is never below that.
+                // correspondent may know of a further edge. The station's own window never falls short of it.
                 Rewrite { window: None, ..entry.rewrite }
             };
             shared.metrics.released += 1;

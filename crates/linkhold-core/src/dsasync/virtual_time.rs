@@ -8,11 +8,11 @@
 //! answers whether it is new.
 //!
 //! A member counts while it has something to send, and after that until virtual time has reached its tag:
-//! those that only seldom have something would else make virtual time run too fast, and could starve the
+//! otherwise members that seldom have something would make virtual time run too fast, and could starve the
 //! others one after the other.
 //!
-//! Deviation: when a member ceases to count is known to within [`TICK`], and is at most [`TICKS`] of them
-//! off, which takes no sorted list.
+//! Deviation: when a member ceases to count is known only to within [`TICK`], and lies at most [`TICKS`] of
+//! them ahead, so that no sorted list is needed.
 
 /// Tags and virtual time are in parts of a byte, this many bits of them.
 const FRACTION: u32 = 8;

@@ -1,15 +1,16 @@
 //! How long an answer is waited for across silences.
 //!
-//! Beside the paper (`dsasync`). Nobody answers in a silence, so a wait begins anew when one ends: what the
-//! station had to say then may still be on its way, behind all that the silence held. But it begins anew only
-//! once. Where silences come more often than the wait is long (sensing every 200 ms, a wait of 200 ms), it
-//! would never be over, and what was lost on the radio would keep the gate below shut for ever: so it was,
-//! and a download beside sensing every 200 ms stood still after its first loss. After twice its length,
-//! silences not counted, a wait is over in any case.
+//! Beside the paper (`dsasync`). Sees when silences begin and end; answers when a wait is over. Nobody
+//! answers in a silence, so a wait begins anew when one ends: what the station had to say then may still be
+//! on its way, behind all that the silence held. But a wait begins anew only once. Where silences come more
+//! often than the wait is long (sensing every 200 ms, a wait of 200 ms), it would otherwise never be over,
+//! and what was lost on the radio would keep the gate shut for ever: a download beside sensing every 200 ms
+//! stood still after its first loss. After twice its length, silences not counted, a wait is over in any
+//! case.
 
 use crate::time::{Duration, Instant};
 
-/// Silences that are remembered: a wait that meets more is over a little sooner.
+/// Silences that are remembered: a wait that meets more of them is over a little sooner.
 const REMEMBERED: usize = 8;
 
 /// The latest `N` silences, each from its start to its end, the latest first; a place whose times are equal
@@ -47,7 +48,7 @@ impl<const N: usize> PastSilences<N> {
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     silences: PastSilences<REMEMBERED>,
-    /// When the first of those that go on now began.
+    /// When the first of the silences that go on now began.
     since: Option<Instant>,
 }
 
@@ -68,7 +69,7 @@ impl Waits {
         self.silences.latest_end()
     }
 
-    /// When a wait of this `length` is over that began at `from`.
+    /// When a wait of this `length` that began at `from` is over.
     pub fn over(&self, from: Instant, length: Duration) -> Instant {
         let anew = from.max(self.latest_end()) + length;
         // Mostly no silence lies in a wait.

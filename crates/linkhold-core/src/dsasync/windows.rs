@@ -21,7 +21,7 @@
 //! A flow whose segments are signed (RFC 2385, RFC 5925) is left alone: its windows pass as they are.
 //!
 //! A sender is never told an ACK number that the station did not send, a window larger than the station last
-//! offered, or a right edge below one it was told before (but for a window of zero).
+//! offered, or a right edge before one it was told earlier (but for a window of zero).
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -52,7 +52,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Changes the state of a flow's window. Everything that counts closed windows is here.
+    /// Changes the state of a flow's window. Nothing else counts closed windows.
     #[cold]
     fn transition_to(&mut self, shared: &mut Shared, slot: u32, next: Window) {
         let window = &mut shared.flows.at(slot).window;

@@ -1,15 +1,16 @@
 //! How much of what is outstanding has arrived and waits at its stations for their delayed ACKs.
 //!
-//! Beside the paper (`dsasync`), where nobody tells the rate. A receiver acknowledges every second segment
-//! (RFC 1122 section 4.2.3.2), so that each flow may have one that has arrived and is not acknowledged. What
-//! lies below is limited by what is under way, and a half of those is allowed for. But where flows are sent
-//! one segment each in their turn, all of them have one at the same time: then nothing goes down until the
-//! receivers' timers expire (40 ms in Linux), and the low rate that is measured then limits them further.
+//! Beside the paper (`dsasync`), where nobody tells the rate. Sees what went down and what is outstanding;
+//! answers how much of that should not count. A receiver acknowledges every second segment (RFC 1122
+//! section 4.2.3.2), so each flow may have one segment that has arrived and is not acknowledged. The limit
+//! on what lies below allows for half of those. But where flows are sent one segment each in turn, all of
+//! them have such a segment at the same time: then nothing would go down until the receivers' timers expire
+//! (40 ms in Linux), and the low rate that is measured then would limit them further.
 //!
 //! A segment has arrived, or is lost, if a later one of its station is acknowledged, or if it went down
 //! longer ago than a round trip to the station takes with the queue that should be there. Neither is certain:
-//! a hop may have queues of its own, or be slower than it was. So no more is believed of a flow than one
-//! segment, which it may withhold in any case.
+//! a hop may have queues of its own, or be slower than it was. So no more than one segment of a flow is
+//! believed to have arrived: the one that the flow may withhold in any case.
 
 use super::departures::Departures;
 use crate::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub(super) const FULL_PACKET: f64 = 1500.0;
 /// The longest segment that a flow withholds, bytes on the wire.
 const SEGMENT: u32 = FULL_PACKET as u32;
 
-/// What of a flow's outstanding bytes it may withhold.
+/// How many of its outstanding bytes a flow may withhold.
 #[inline]
 pub(super) fn first_of(outstanding: u32) -> u64 {
     u64::from(outstanding.min(SEGMENT))
@@ -31,13 +32,13 @@ pub(super) fn first_of(outstanding: u32) -> u64 {
 pub(super) struct Withheld {
     /// Bytes.
     pub bytes: u64,
-    /// When the next departure will be as long ago as it takes to be taken for arrived, if that can matter.
+    /// When the next segment will have gone down long enough ago to be taken for arrived, if that can matter.
     pub grows: Option<Instant>,
 }
 
 impl Withheld {
-    /// Of `outstanding` bytes, whose flows have `first` of them as their first segments, if what went down
-    /// by `passed`, or longer ago than `takes`, has arrived.
+    /// What is withheld of `outstanding` bytes, of which `first` are the flows' first segments, if what
+    /// `arrived` says has arrived.
     ///
     /// One segment is not counted: what should be under way allows for it.
     pub fn of(now: Instant, departures: &Departures, outstanding: u64, first: u64, arrived: Arrived) -> Self {
@@ -59,7 +60,7 @@ impl Withheld {
 pub(super) struct Arrived {
     /// Everything that went down until then has arrived or is lost: something later is acknowledged.
     pub passed: Instant,
-    /// What went down so long ago, and after this time, has arrived.
+    /// What went down at least so long ago, and after `since`, has arrived.
     pub takes: Duration,
     pub since: Instant,
 }

@@ -217,7 +217,7 @@ fn a_reset_with_the_right_number_ends_what_has_not_begun() {
     }
 }
 
-/// A connection on which the station has offered what lies below 3,301, and has been sent what lies below
+/// A connection on which the station has offered what comes before 3,301, and has been sent what comes before
 /// 2,101.
 fn under_way() -> Flow {
     let answer = TcpFlags::SYN | TcpFlags::ACK;

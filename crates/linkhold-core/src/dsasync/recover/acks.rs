@@ -89,7 +89,7 @@ impl Recover {
         let how = self.judging(now, shared, pacer, slot);
         let state = &mut self.states[slot as usize];
         if repeats && !shared.flows.known(slot).handshake.sack() {
-            state.copies.first_is_missing(now, tcp.ack, &how, state.word());
+            state.copies.first_is_missing(now, tcp.ack, &how, state.ack_patience());
         }
         self.look(now, slot, &how, true);
         let state = &mut self.states[slot as usize];
@@ -154,7 +154,7 @@ impl Recover {
         true
     }
 
-    /// What becomes of an ACK that may pass: a D-SACK that a copy of ours explains is nothing to the sender.
+    /// What becomes of an ACK that may pass: a D-SACK that a copy of ours explains is not for the sender.
     fn hear_double(
         &mut self,
         now: Instant,
@@ -181,8 +181,8 @@ impl Recover {
         if open && !flow.signed { Heard::Stripped } else { Heard::Pass }
     }
 
-    /// A packet of the flow passes now: what was kept back goes before it, or is covered by it. `believed`:
-    /// its ACK number is the station's.
+    /// A packet of the flow passes now: ACKs that were kept back go before it, or are covered by it.
+    /// `believed`: its ACK number is the station's.
     #[expect(
         clippy::too_many_arguments,
         reason = "two of them are other parts, which show what was kept back"
@@ -208,7 +208,7 @@ impl Recover {
         self.show(now, shared, windows, round_trips, slot, covered, out);
     }
 
-    /// Releases what was kept back of a flow, but throws away what `covered` says anyway.
+    /// Releases the ACKs of a flow that were kept back, but throws away those that `covered` makes needless.
     #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
     #[cold]
     pub(super) fn show(

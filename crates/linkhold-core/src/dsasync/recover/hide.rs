@@ -20,8 +20,8 @@ pub(super) const MOST_HIDING: Duration = Duration::from_millis(50);
 /// Most ACKs of a flow kept back at once. If one more comes, all are shown.
 pub(super) const MOST_HIDDEN: usize = 256;
 
-/// Most copies of a flow whose D-SACK is waited for, and for how long after the copy went. A copy waits in
-/// the router's queue for less than that.
+/// Most copies of a flow whose D-SACK is waited for, and how long it is waited for after the copy went. A
+/// copy waits in the router's queue for less than that.
 pub(super) const MOST_DOUBLED: usize = 64;
 const DOUBLED_FOR: Duration = Duration::from_secs(2);
 
@@ -50,9 +50,9 @@ pub(super) struct Covered {
 }
 
 impl Covered {
-    /// True if the correspondent learns from it all that the ACK kept back would tell. Data that the station
-    /// sends again has the same ACK number, but the correspondent does not take its window (RFC 9293 section
-    /// 3.10.7.4). If a window was reopened meanwhile, the ACK kept back is the one that says so.
+    /// True if the correspondent learns from this ACK all that the ACK `kept` back would tell. Data that the
+    /// station sends again has the same ACK number, but the correspondent does not take its window (RFC 9293
+    /// section 3.10.7.4). If a window was reopened meanwhile, the ACK kept back is the one that says so.
     pub fn covers(self, kept: &Hidden) -> bool {
         !kept.ack.after(self.ack) && !kept.highest.after(self.ack) && (self.counts || !kept.counts)
     }
@@ -64,7 +64,7 @@ pub(super) struct Doubled {
     pub seq: Seq,
     pub end: Seq,
     pub at: Instant,
-    /// Its sender has sent it again, too: a D-SACK may be its own.
+    /// The sender has sent the segment again, too: a D-SACK may be of that.
     pub by_sender: bool,
 }
 

@@ -18,9 +18,9 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_millis(200);
 /// Longest delay of an ACK (Linux's `TCP_DELACK_MIN` of 40 ms, from memory, and a round trip).
 const DELAYED_ACK: Duration = Duration::from_millis(50);
-/// Most silences that are taken off such a time.
+/// Most silences that are subtracted from a time that was measured.
 const SILENCES: usize = 4;
-/// A silence that is noticed no longer than this after its station was heard counts as noticed at once.
+/// A silence that is noticed within this time after its station was heard counts as noticed at once.
 const LEAST_LATE: Duration = Duration::from_millis(3);
 /// Patience with reordering where no local round trip has been measured.
 const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
@@ -38,7 +38,7 @@ pub(super) enum Phase {
     Threatened { late: bool, since: Instant },
     /// The answer to the first copies is waited for until then.
     Probing { until: Instant },
-    /// If nothing is heard until then, the first suspects go again. `waits`: how often that happened.
+    /// If the station is not heard until then, the first suspects go again. `waits`: how often that happened.
     Watching { until: Instant, waits: u8 },
 }
 
@@ -61,7 +61,7 @@ pub(super) struct State {
     /// When the station was last heard, began to owe an ACK, or could send again.
     pub heard: Instant,
     pub mute: Mute,
-    /// The station whose gate it keeps shut.
+    /// The station whose gate the flow keeps shut.
     pub shuts: Option<StationId>,
     /// True if the flow is in the list of flows with copies to send.
     pub in_line: bool,
@@ -95,12 +95,12 @@ impl State {
     }
 
     /// Segments were acknowledged: `took` is the time of one that was sent once and met no silence; `first`
-    /// is when the latest went first.
+    /// is when the latest of them went down first.
     ///
-    /// On a slow radio every segment may meet a silence before it is acknowledged, and have been sent again
-    /// for it. As long as nothing else was measured, its time less the silences stands for the round trip: it
-    /// is never too short. Later it would be too long: with it (where nothing else was measured for 1 s) ends
-    /// that are told late cost 0.4 % of the limit and 15 ms of delay.
+    /// On a slow radio every segment may meet a silence before it is acknowledged, and be sent again because
+    /// of it. As long as nothing else was measured, the time of such a segment, less the silences, stands for
+    /// the round trip: it is never too short. Later it would be too long: when it was taken wherever nothing
+    /// else had been measured for 1 s, ends that are told late cost 0.4 % of the limit and 15 ms of delay.
     pub fn measured(&mut self, now: Instant, took: Option<Duration>, first: Option<Instant>) {
         let took = match (took, first, self.round_trip) {
             (Some(took), ..) => took,
@@ -152,37 +152,37 @@ impl State {
         matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
             && self.copies.len() >= OWED
             && self.round_trip.is_some()
-            && silent_for > self.word()
+            && silent_for > self.ack_patience()
     }
 
     /// How long the station's next ACK is waited for.
     ///
     /// At most [`MOST_PATIENCE`], or twice the local round trip where that is more: over a slow radio nothing
-    /// comes sooner. As long as nothing has been measured, nothing says that the radio is not slow.
-    pub fn word(&self) -> Duration {
+    /// comes sooner. Before anything has been measured the radio may be slow, too.
+    pub fn ack_patience(&self) -> Duration {
         let Some((smooth, deviation)) = self.round_trip else { return MOST_PATIENCE };
-        let word = Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4)));
+        let usual = Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4)));
         let most = MOST_PATIENCE.max(Duration::from_nanos(smooth.saturating_mul(2)));
-        word.clamp(LEAST_PATIENCE, most)
+        usual.clamp(LEAST_PATIENCE, most)
     }
 
-    /// How long an ACK of the last segments is waited for: the station may delay that one.
+    /// How long the ACK of the last segments is waited for: the station may delay it.
     pub fn tail(&self) -> Duration {
-        (self.word() * 2).max(DELAYED_ACK)
+        (self.ack_patience() * 2).max(DELAYED_ACK)
     }
 
-    /// A silence that is noticed later than this after the station was last heard had begun before it was
-    /// noticed. `None` as long as nothing has been measured: on a slow radio the first answer takes long.
+    /// A silence that is noticed later than this after the station was last heard was noticed late. `None` as
+    /// long as nothing has been measured: on a slow radio the first answer takes long.
     pub fn late(&self) -> Option<Duration> {
         self.with_deviations(2).map(|time| time.max(LEAST_LATE))
     }
 
-    /// A quarter of the local round trip (RFC 8985 section 6.2 step 4).
+    /// Patience with reordering: a quarter of the local round trip (RFC 8985 section 6.2 step 4).
     pub fn patience(&self) -> Duration {
         self.round_trip.map_or(UNMEASURED_PATIENCE, |(smooth, _)| Duration::from_nanos(smooth / 4))
     }
 
-    /// When something is due.
+    /// When the flow next has something due.
     pub fn due(&self, how: &Judging) -> Option<Instant> {
         let (phase, judgement) = match self.phase {
             Phase::Quiet => (None, self.copies.next_judgement(how)),

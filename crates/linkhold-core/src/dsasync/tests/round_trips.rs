@@ -324,7 +324,7 @@ fn behind_a_queue() -> (Bench, u32) {
     (b, 1000 + 600 * MSS)
 }
 
-/// A gap that nobody tells of: what is held does not go below at once when patience is lost, but each time
+/// A gap that nobody tells of: what is held does not go below at once when patience is over, but each time
 /// as much as should lie there.
 #[test]
 fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below() {

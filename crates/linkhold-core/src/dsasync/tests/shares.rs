@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// The first packet of a hog has this number; the victim's are below.
+/// The first packet of a hog has this number; the victim's have lower ones.
 const HOG: u64 = 1_000_000;
 
 /// Who sends beside the victim, and what.

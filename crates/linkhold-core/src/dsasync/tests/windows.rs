@@ -100,7 +100,7 @@ fn algorithm_1_lines_22_to_24_probes_are_answered_with_the_last_ack_and_no_windo
     b.open(1, 250);
     b.at(10).freeze(Scope::Network);
     assert_eq!(injected(&b.down(10, 1, 1000, MSS).1).len(), 1);
-    // Linux: empty, one below what is acknowledged.
+    // Linux: empty, one before what is acknowledged.
     let (verdict, actions) = b.down(11, 1, 999, 0);
     assert_eq!(
         (verdict, injected(&actions)[0].ack, injected(&actions)[0].window),

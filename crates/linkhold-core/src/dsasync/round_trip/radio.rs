@@ -1,0 +1,115 @@
+//! The radio part of a round trip: from a segment that goes down to an empty radio to its ACK.
+//!
+//! Beside the paper (`dsasync`). Sees segments as they go down, and the times until stations acknowledge
+//! them; gives each station's least time and its usual one, and says which flows wait in the router's queue.
+//!
+//! One probe a flow at a time. The radio is empty if next to nothing is outstanding, or if the channel's rate
+//! says that all has been sent. For a station that was never seen so, the least time from any segment to its
+//! ACK stands in. That is too long by what was queued before that segment, so that the window is rather too
+//! large than too small.
+//!
+//! How long it usually takes leaves out what says nothing of the radio: a hole that is filled before the ACK
+//! comes, a segment sent again, a delayed ACK. With them it was 20 ms at a radio of 2, as much lay below as
+//! passes in that time, CoDel dropped from it, and each drop left another hole.
+//!
+//! A silence within a probe's time spoils the sample.
+
+use crate::dsasync::codel;
+use crate::dsasync::flow::Flow;
+use crate::dsasync::min_filter::MinFilter;
+use crate::dsasync::pacer::Pacer;
+use crate::dsasync::probes::{Departure, RadioProbe, SentDown};
+use crate::time::{Duration, Instant};
+
+/// A flow whose segments have waited below for longer than was thought, for at least this time, waits in the
+/// router's queue: half the time after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
+const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
+
+/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
+const HEADERS: u32 = 40;
+
+/// How long segments to a station take until they are acknowledged, with nothing queued below.
+#[derive(Debug, Default)]
+pub(super) struct RadioPart {
+    /// Smoothed time from a segment that found the radio empty to its ACK. The least time says what the radio
+    /// can do; this one says what it does.
+    usual: Option<Duration>,
+    /// Least time from a segment that found the radio empty to its ACK.
+    pub empty: MinFilter,
+    /// Least time from any segment to its ACK.
+    any: MinFilter,
+    /// Least time from a timestamp that went down to data from the station that repeats it.
+    pub echoed: MinFilter,
+}
+
+impl RadioPart {
+    /// The least; `None` until something was measured.
+    pub fn least(&self) -> Option<Duration> {
+        self.empty.get().or_else(|| self.any.get())
+    }
+
+    /// As it usually is; the least, as long as nothing else is known.
+    pub fn usual(&self) -> Option<Duration> {
+        self.usual.or_else(|| self.least())
+    }
+
+    /// From an ACK that goes down to data that comes up.
+    pub fn uplink(&self) -> Option<Duration> {
+        let usual = self.usual()?;
+        Some(self.echoed.get().map_or(usual, |echoed| echoed.min(usual)))
+    }
+
+    /// The station acknowledged what was sent up to `newest` of the probe's segments. A full segment takes
+    /// longer than the probe's first by `shorter`.
+    pub fn add(&mut self, now: Instant, probe: &RadioProbe, newest: Departure, shorter: Duration) {
+        let took = now.since(probe.first.at) + shorter;
+        self.any.add(now, took);
+        if probe.empty {
+            self.empty.add(now, took);
+            // A segment that nothing followed may have waited for the station's delayed ACK, and one that
+            // another followed late did.
+            if probe.next.is_some() {
+                let took = now.since(newest.at);
+                let usual = self.usual.unwrap_or(took).as_nanos();
+                self.usual = Some(Duration::from_nanos(usual - usual / 8 + took.as_nanos() / 8));
+            }
+        }
+    }
+}
+
+/// Starts measuring the radio part with a segment that goes down now, if the flow has no probe of more use.
+/// `silences`: how many there have been; `empty`: the segment finds the radio empty; `is_clear`: next to
+/// nothing is there that nobody will acknowledge.
+#[inline]
+pub(super) fn probe_radio(
+    flow: &mut Flow,
+    departure: Departure,
+    sent: &SentDown,
+    silences: u64,
+    empty: bool,
+    is_clear: bool,
+) {
+    match &mut flow.radio_probe {
+        Some(old) if old.silences == silences && (old.empty || !empty) => {
+            // What follows a segment that found the radio empty finds what came in between.
+            if old.next.is_none() && (is_clear || !old.empty) {
+                old.next = Some(departure);
+            }
+        }
+        // A probe with a silence in its time is of no use: this segment takes its place.
+        probe => {
+            let full = flow.handshake.mss + HEADERS;
+            let shorter = full.saturating_sub(sent.len);
+            *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure, shorter));
+        }
+    }
+}
+
+/// True if the flow's segments have long waited below for longer than was thought, and other flows' have not.
+/// Then the flow shares a queue of a router with fair queueing: two flows whose hash is the same (RFC 8290
+/// section 6.1) get the turns of one, and all that waits below waits there. What is lost of them may be the
+/// router's signal of congestion.
+#[inline]
+pub(crate) fn waits_in_router(now: Instant, flow: &Flow, pacer: &Pacer) -> bool {
+    now > flow.waits_since + AQM_PATIENCE && pacer.some_do_not_wait()
+}
