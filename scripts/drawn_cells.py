@@ -3,15 +3,17 @@
 
 A cell is a scenario: a radio of 0.25 to 54 Mbit/s, 3 to 200 ms of wire, up to six stations, downloads, uploads, short flows and
 streams of datagrams, a queue, silences of several kinds or none, and what the base station is told. Each is simulated with a plain
-router and with `dsasync` as it is by default, for the same seeds. Of each of its groups of flows the goodput is compared. A cell in
-which `dsasync` has less than LEAST of a group's is run again with other seeds; if it still has, it is listed with both numbers, and
-its scenario stays in out/drawn/, for `linkhold run`. The same --seed draws the same cells.
+router and with `dsasync` as it is by default, for the same seeds. Of each of its groups of flows the delivered bytes are compared, and
+of short flows the mean time until they were complete (the run's, where they were not). A cell in which `dsasync` has less than LEAST
+of a group's bytes, or takes longer than SLOWER times as long and LONGER seconds more, is run again with other seeds; if that holds
+again, it is listed with both numbers, and its scenario stays in out/drawn/, for `linkhold run`. The same --seed draws the same cells.
 
 A group whose flows share the radio with others may have less because the others have more (a plain router serves who sends most), so
-the whole cell's goodput stands beside it: `cell` is its ratio. The exit status is 1 if any cell is listed.
+the whole cell's bytes stand beside it: `cell` is their ratio. The exit status is 1 if any cell is listed.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -22,9 +24,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "drawn"
-SECONDS, WARM_UP = 30, 5
+# From the start on: short flows are over early over the one, and late over the other.
+SECONDS, WARM_UP = 30, 0
 # A group that carries less than this over a plain router is too little to compare, bit/s.
 LEAST_BPS = 20e3
+SLOWER, LONGER = 2, 1
 QUEUES = ['queue = "fifo"\nlimit = "100pkt"', 'queue = "fifo"\nlimit = "1000pkt"', 'queue = "fq_codel"', 'queue = "mac80211"']
 
 
@@ -70,7 +74,7 @@ def silences_of(draw):
 
 
 def cell(seed, number):
-    """The text of a scenario, and the group of each of its flows."""
+    """The text of a scenario, the group of each of its flows, and which groups are of short ones."""
     draw = random.Random(f"{seed} {number}")
     rate = log_uniform(draw, 250e3, 54e6)
     stations = draw.choice((1, 1, 2, 3, 6))
@@ -90,45 +94,56 @@ def cell(seed, number):
         '[[cases]]\nname = "plain"\n\n[[cases]]\nname = "dsasync"\nmechanism = "dsasync"',
     ]
     group_of = [str(number) for number, (_, count) in enumerate(groups) for _ in range(count)]
-    return "\n\n".join(parts) + "\n", group_of
+    short = {str(number) for number, (lines, _) in enumerate(groups) if "kB" in lines}
+    return "\n\n".join(parts) + "\n", group_of, short
 
 
-def simulate(program, text, group_of, seeds, first):
-    """Means over the seeds of each case, of each group of flows and of all, bit/s; or what the program says is wrong."""
+def simulate(program, text, group_of, short, seeds, first):
+    """Of each case the means over the seeds of what each group of flows carries, and all, bit/s, and of how long each short one takes,
+    s; or what the program says is wrong."""
     args = [program, "run", "-", "--json", "--seeds", str(seeds), "--threads", "1", "--set", f"seed={first}"]
     ran = subprocess.run(args, input=text, capture_output=True, text=True, check=False)
     if ran.returncode:
         return ran.stderr.strip()
     found = {}
     for run in json.loads(ran.stdout)["runs"]:
-        sums = found.setdefault(run["case"], {})
+        carried, took = found.setdefault(run["case"], ({}, {}))
+        flows_of_group = collections.Counter(group_of)
         for flow in run["flows"]:
-            for name in (group_of[flow["id"]], "cell"):
-                sums[name] = sums.get(name, 0.0) + flow["goodput_bps"] / seeds
+            group = group_of[flow["id"]]
+            for name in (group, "cell"):
+                carried[name] = carried.get(name, 0.0) + flow["bytes"] * 8 / (SECONDS - WARM_UP) / seeds
+            if group in short:
+                time = flow["completion_s"] if flow["completion_s"] is not None else SECONDS - flow["start_s"]
+                took[group] = took.get(group, 0.0) + time / flows_of_group[group] / seeds
     return found
 
 
 def behind(found, least):
-    """The groups that have less than `least` of what they have over a plain router: (group, ratio)."""
-    plain, ours = found["plain"], found["dsasync"]
+    """What is said of the groups that have less than `least` of what they have over a plain router, or take much longer; and the ratio
+    of all that the cell carries."""
+    (plain, plain_took), (ours, took) = found["plain"], found["dsasync"]
     ratios = {name: ours.get(name, 0.0) / bps for name, bps in plain.items() if bps >= LEAST_BPS}
-    return [(name, ratio) for name, ratio in ratios.items() if name != "cell" and ratio < least], ratios.get("cell", 1.0)
+    said = [f"group {name} {ratio:.2f} of plain" for name, ratio in ratios.items() if name != "cell" and ratio < least]
+    for name, before in plain_took.items():
+        if took[name] > max(SLOWER * before, before + LONGER):
+            said.append(f"group {name} takes {took[name]:.1f} s for {before:.1f}")
+    return said, ratios.get("cell", 1.0)
 
 
 def look(program, seed, number, least):
-    text, group_of = cell(seed, number)
+    text, group_of, short = cell(seed, number)
     for first in (1, 101):
-        found = simulate(program, text, group_of, 2, first)
+        found = simulate(program, text, group_of, short, 2, first)
         if isinstance(found, str):
             return number, found, None
-        groups, whole = behind(found, least)
-        if not groups:
+        said, whole = behind(found, least)
+        if not said:
             return number, None, None
     OUT.mkdir(parents=True, exist_ok=True)
     file = OUT / f"{seed}-{number}.toml"
     file.write_text(text)
-    shown = ", ".join(f"group {name} {ratio:.2f}" for name, ratio in groups)
-    return number, f"{file.relative_to(ROOT)}: {shown} of plain, cell {whole:.2f}", whole
+    return number, f"{file.relative_to(ROOT)}: cell {whole:.2f}; {', '.join(said)}", whole
 
 
 def main():
