@@ -47,8 +47,6 @@ pub(super) struct Watched {
     /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
     /// acknowledged it repairs what was lost.
     pub repairs_to: Option<Seq>,
-    /// Bytes that the station has not acknowledged, were sent again and are thought to be under way.
-    pub again_under_way: u32,
     /// End of a segment that went down again and is not acknowledged, and when it did: the first of them.
     pub again: Option<(Seq, Instant)>,
     /// End of the highest segment that had gone down when something was last sent again.
@@ -135,11 +133,10 @@ pub(super) struct Flow {
     /// Highest number at which a segment handed to the radio begins, empty ones counted.
     pub down_begun: Option<Seq>,
     /// Bytes above `acked` that nobody waits for: by duplicate ACKs they have arrived, or they are taken for
-    /// lost.
+    /// lost, or they came back from the transmit queue.
     credited: u32,
-    /// Bytes that came back from the transmit queue and have not gone down again: the last ones before
-    /// `down_sent`.
-    returned: u32,
+    /// Bytes above `acked` that were sent again and are thought to be under way.
+    again: u32,
     /// Bytes that are taken for lost because of the latest ACK's SACK blocks.
     pub lost: u32,
     /// Latest sequence number the correspondent acknowledged.
@@ -223,7 +220,7 @@ impl Flow {
             down_sent: None,
             down_begun: None,
             credited: 0,
-            returned: 0,
+            again: 0,
             lost: 0,
             correspondent_acked: None,
             up_edge: Seq(0),
@@ -565,11 +562,7 @@ impl Flow {
         if tcp.ack.after(acked) {
             let advance = tcp.ack.minus(acked) as u32;
             self.credited = self.credited.saturating_sub(advance);
-            self.returned = self.returned.min(u32::try_from(sent.minus(tcp.ack)).unwrap_or(0));
-            if let Some(watched) = &mut self.watched {
-                let left = watched.again_under_way.saturating_sub(advance);
-                watched.again_under_way = if tcp.sack.is_empty() { 0 } else { left };
-            }
+            self.again = if tcp.sack.is_empty() { 0 } else { self.again.saturating_sub(advance) };
         } else if tcp.ack == acked
             && tcp.is_pure_ack()
             && (!tcp.sack.is_empty() || (!self.handshake.sack() && tcp.window == self.offer))
@@ -592,28 +585,21 @@ impl Flow {
         };
         // What left after the copies has arrived, so the copies have arrived or are lost, too. Otherwise lost
         // copies would count as under way for as long as only SACK blocks move on.
-        let again = self.watched.as_mut().map_or(0, |watched| {
-            if watched.sent_before_again.is_some_and(|before| highest.after(before)) {
-                watched.again_under_way = 0;
-            }
-            watched.again_under_way
-        });
-        let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(again);
+        let sent_before = self.watched.as_ref().and_then(|watched| watched.sent_before_again);
+        if sent_before.is_some_and(|before| highest.after(before)) {
+            self.again = 0;
+        }
+        let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(self.again);
         self.lost = passed.saturating_sub(self.credited);
         self.credited += self.lost;
     }
 
     /// What was sent before goes down again: it is under way once more.
-    pub fn sent_again(&mut self, end: Seq, bytes: u32) {
-        let left = self.down_sent.and_then(|sent| u32::try_from(sent.minus(end)).ok());
-        if left.is_some_and(|left| left < self.returned) {
-            self.returned = self.returned.saturating_sub(bytes);
-            return;
-        }
+    pub fn sent_again(&mut self, bytes: u32) {
         let bytes = bytes.min(self.credited);
         self.credited -= bytes;
+        self.again = self.again.saturating_add(bytes);
         if let Some(watched) = &mut self.watched {
-            watched.again_under_way = watched.again_under_way.saturating_add(bytes);
             watched.sent_before_again = self.down_sent;
         }
     }
@@ -622,7 +608,7 @@ impl Flow {
     pub fn taken_back(&mut self, bytes: u32) {
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
         let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
-        self.returned = self.returned.saturating_add(bytes).min(above.saturating_sub(self.credited));
+        self.credited = self.credited.saturating_add(bytes).min(above);
     }
 
     /// Notes that the correspondent was told a window whose right edge is this far. An edge told never
@@ -661,8 +647,7 @@ impl Flow {
     pub fn outstanding(&self) -> u64 {
         match (self.down_sent, self.acked) {
             (Some(sent), Some(acked)) => {
-                let not_below = u64::from(self.credited) + u64::from(self.returned);
-                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(not_below)
+                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(u64::from(self.credited))
             }
             (None, _) | (_, None) => 0,
         }
@@ -672,9 +657,7 @@ impl Flow {
     pub fn write_off(&mut self) {
         let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
         self.credited = self.credited.saturating_add(outstanding);
-        if let Some(watched) = &mut self.watched {
-            watched.again_under_way = 0;
-        }
+        self.again = 0;
     }
 
     /// True for a window probe: Linux sends an empty segment just before what is acknowledged

@@ -9,12 +9,6 @@ use crate::units::Seq;
 /// Most bytes in the radio with which a segment is taken to find it empty: two full packets.
 pub(super) const EMPTY_RADIO: u64 = 3000;
 
-/// MSS on Ethernet (RFC 6691).
-const USUAL_MSS: u32 = 1460;
-
-/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
-const HEADERS: u32 = 40;
-
 /// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
 /// than any path that TCP is at home on (a geostationary satellite's takes 0.6 s).
 pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
@@ -42,8 +36,8 @@ pub(super) enum Answer {
 pub(super) struct RadioProbe {
     /// The radio was empty: the time is the radio part of the base round trip.
     pub empty: bool,
-    /// Length of the segment on the wire, bytes: on a slow radio a SYN takes much less time than a full one.
-    len: u32,
+    /// Bytes by which the segment is shorter than a full one: on a slow radio a SYN takes much less time.
+    pub shorter: u32,
     /// How many silences there had been when it left.
     pub silences: u64,
     /// When the segment came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an
@@ -91,17 +85,11 @@ impl Departure {
 }
 
 impl RadioProbe {
-    /// A probe with the segment `first`, which is `sent`.
-    pub fn new(empty: bool, silences: u64, first: Departure, sent: &SentDown) -> Self {
-        let arrived = sent.arrived.unwrap_or(Instant::FAR_FUTURE);
-        Self { empty, len: sent.len, silences, arrived, first, next: None }
-    }
-
-    /// Bytes by which the first segment is shorter than a full one. `mss`: 0 as long as the station has not
-    /// said it.
-    pub fn shorter(&self, mss: u32) -> u32 {
-        let mss = if mss == 0 { USUAL_MSS } else { mss };
-        (mss + HEADERS).saturating_sub(self.len)
+    /// A probe with the segment `first`, which came to the base station at `arrived` (`None`: a silence kept
+    /// it here) and is so many bytes `shorter` than a full one.
+    pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure, shorter: u32) -> Self {
+        let arrived = arrived.unwrap_or(Instant::FAR_FUTURE);
+        Self { empty, shorter, silences, arrived, first, next: None }
     }
 
     /// When it came to the base station; `None` if a silence kept it here.

@@ -7,7 +7,7 @@
 //! [`Untold`]: crate::dsasync::untold::Untold
 //! [`Cell`]: crate::dsasync::cell::Cell
 
-use super::radio::{BRIEF, waits_in_router};
+use super::radio::waits_in_router;
 use super::{Here, RoundTrips};
 use crate::dsasync::bdp;
 use crate::dsasync::flow::Flow;
@@ -107,13 +107,8 @@ impl RoundTrips {
         self.passed = self.passed.max(newest.at);
         if silences == Some(probe.silences) {
             // A full segment would have taken longer, and windows are made of those.
-            let bytes = probe.shorter(flow.handshake.mss);
-            let shorter = self.bdp.takes(bytes);
-            if self.bdp.is_told() || bytes < BRIEF {
-                record.radio.add(now, probe, newest, shorter);
-            } else {
-                record.radio.add_brief(now, probe);
-            }
+            let shorter = self.bdp.takes(probe.shorter);
+            record.radio.add(now, probe, newest, shorter);
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = record.radio.empty.get()
             {

@@ -25,9 +25,8 @@ use crate::time::{Duration, Instant};
 /// router's queue: half the time after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
 const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
 
-/// A segment that is shorter than a full one by so many bytes says little of how long that takes: a SYN
-/// took 4 ms over a radio on which full segments take 36.
-pub(super) const BRIEF: u32 = 700;
+/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
+const HEADERS: u32 = 40;
 
 /// How long segments to a station take until they are acknowledged, with nothing queued below.
 #[derive(Debug, Default)]
@@ -39,9 +38,6 @@ pub(super) struct RadioPart {
     pub empty: MinFilter,
     /// Least time from any segment to its ACK.
     any: MinFilter,
-    /// As `any`, of segments that are much shorter than a full one, where nobody tells the rate by which the
-    /// difference could be worked out: the least that is known before a full one was acknowledged.
-    brief: MinFilter,
     /// Least time from a timestamp that went down to data from the station that repeats it.
     pub echoed: MinFilter,
 }
@@ -49,7 +45,7 @@ pub(super) struct RadioPart {
 impl RadioPart {
     /// The least; `None` until something was measured.
     pub fn least(&self) -> Option<Duration> {
-        self.empty.get().or_else(|| self.any.get()).or_else(|| self.brief.get())
+        self.empty.get().or_else(|| self.any.get())
     }
 
     /// As it usually is; the least, as long as nothing else is known.
@@ -61,11 +57,6 @@ impl RadioPart {
     pub fn uplink(&self) -> Option<Duration> {
         let usual = self.usual()?;
         Some(self.echoed.get().map_or(usual, |echoed| echoed.min(usual)))
-    }
-
-    /// The station acknowledged a segment that was much shorter than a full one, where nobody tells the rate.
-    pub fn add_brief(&mut self, now: Instant, probe: &RadioProbe) {
-        self.brief.add(now, now.since(probe.first.at));
     }
 
     /// The station acknowledged what was sent up to `newest` of the probe's segments. A full segment takes
@@ -106,7 +97,11 @@ pub(super) fn probe_radio(
             }
         }
         // A probe with a silence in its time is of no use: this segment takes its place.
-        probe => *probe = Some(RadioProbe::new(empty, silences, departure, sent)),
+        probe => {
+            let full = flow.handshake.mss + HEADERS;
+            let shorter = full.saturating_sub(sent.len);
+            *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure, shorter));
+        }
     }
 }
 
