@@ -136,25 +136,14 @@ fn radio_bytes(bs: &NetNs) -> u64 {
     bs.run("cat", &[&path]).expect("counters").trim().parse().expect("a number")
 }
 
-/// A thread that sleeps for 1 ms and wakes up later than this was on a machine that stood still.
-const NOTICED_STANDSTILL: Duration = Duration::from_millis(5);
-
 fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
     let (started, radio, received) = (Instant::now(), radio_bytes(&path.bs), flow.received());
-    let mut stood_still = Duration::ZERO;
-    let mut before = started;
-    while started.elapsed() < time + stood_still {
-        std::thread::sleep(Duration::from_millis(1));
-        let now = Instant::now();
-        // A shaper does not make up for a time in which the machine stood still.
-        stood_still += (now - before).saturating_sub(NOTICED_STANDSTILL);
-        before = now;
+    std::thread::sleep(time);
+    Carried {
+        radio: radio_bytes(&path.bs) - radio,
+        flow: flow.received() - received,
+        took: started.elapsed(),
     }
-    let took = started.elapsed() - stood_still;
-    if stood_still > Duration::ZERO {
-        println!("the machine stood still for {stood_still:?}");
-    }
-    Carried { radio: radio_bytes(&path.bs) - radio, flow: flow.received() - received, took }
 }
 
 /// Segments of nobody's connection, as many as the radio carries and twice as many, leave a flow its half.
