@@ -19,7 +19,7 @@ import sys
 
 import raw_parts
 from estimates import ROOT, Estimates, built_from
-from marks import fill, listed, wrapped, write
+from marks import fill, listed, paragraph, wrapped, write
 from testbed_table import DOCS, GRID, part_words
 
 BEFORE = "before.json"
@@ -216,10 +216,6 @@ def programs(before, raw, found, left):
 
 def measured_with(told):
     return f"Linux {told['kernel']}, {told['seeds']} seeds, {built_from(told)}"
-
-
-def paragraph(text):
-    return "\n" + "\n".join(wrapped(text.strip())) + "\n"
 
 
 def conditions(found):

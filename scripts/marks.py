@@ -16,6 +16,11 @@ def wrapped(text):
     return textwrap.wrap(text, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def paragraph(text):
+    """A paragraph by itself, as it stands between marks."""
+    return "\n" + "\n".join(wrapped(text)) + "\n"
+
+
 def listed(words, last_word="and"):
     """Words as a sentence has them: a, b and c."""
     *most, last = words

@@ -16,7 +16,7 @@ import sys
 import raw_parts
 import testbed_numbers
 from estimates import ROOT, built_from, simulated_runs
-from marks import fill, listed, wrapped
+from marks import fill, listed, paragraph
 from measured import Measured
 
 README = ROOT / "README.md"
@@ -144,7 +144,7 @@ def contents(docs):
     return {
         "table": table(measured, late),
         "aim": aim(measured),
-        "program": "\n" + "\n".join(wrapped(program(docs))) + "\n",
+        "program": paragraph(program(docs)),
         "near": near(measured),
         "demo-silent": demo_silent(),
         "silent": silent(measured),

@@ -177,7 +177,7 @@ impl Downlink {
             return false;
         }
         if round_trips.counts_others(now) {
-            // What this station acknowledged made room also for stations that acknowledge nothing.
+            // What this station acknowledged made room also for what nobody acknowledges.
             self.buffer.unblock();
             return self.packets() > 0;
         }
