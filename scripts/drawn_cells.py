@@ -4,7 +4,7 @@
 A cell is a scenario: a radio of 0.25 to 54 Mbit/s, 3 to 200 ms of wire, up to six stations, downloads, uploads, short flows and
 streams of datagrams, a queue, silences of several kinds or none, and what the base station is told. Each is simulated with a plain
 router and with `dsasync` as it is by default, for the same seeds. Of each of its groups of flows the delivered bytes are compared, and
-of short flows the mean time until they were complete (the run's, where they were not). A cell in which `dsasync` has less than LEAST
+of short flows the mean time until they were complete (until the run's end, where they were not). A cell in which `dsasync` has less than LEAST
 of a group's bytes, or takes longer than SLOWER times as long and LONGER seconds more, is run again with other seeds; if that holds
 again, it is listed with both numbers, and its scenario stays in out/drawn/, for `linkhold run`. The same --seed draws the same cells.
 
@@ -24,10 +24,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "drawn"
-# From the start on: short flows are over early over the one, and late over the other.
-SECONDS, WARM_UP = 30, 0
+# All of it counts: short flows may be over before a warm-up with one router, and after it with the other.
+SECONDS = 30
 # A group that carries less than this over a plain router is too little to compare, bit/s.
 LEAST_BPS = 20e3
+# Short flows are slow if they take more than so many times as long, and more than so many seconds longer.
 SLOWER, LONGER = 2, 1
 QUEUES = ['queue = "fifo"\nlimit = "100pkt"', 'queue = "fifo"\nlimit = "1000pkt"', 'queue = "fq_codel"', 'queue = "mac80211"']
 
@@ -85,7 +86,7 @@ def cell(seed, number):
     parts = [
         'schema = "linkhold.scenario/1"',
         f'name = "cell-{number}"',
-        f'duration = "{SECONDS}s"\nwarm_up = "{WARM_UP}s"',
+        f'duration = "{SECONDS}s"\nwarm_up = "0s"',
         f'[wired]\nrate = "200Mbit/s"\nrtt = "{log_uniform(draw, 3, 200):.0f}ms"',
         "[radio]\n" + "\n".join(radio),
         "[router]\n" + draw.choice(QUEUES),
@@ -105,14 +106,13 @@ def simulate(program, text, group_of, short, seeds, first):
     ran = subprocess.run(args, input=text, capture_output=True, text=True, check=False)
     if ran.returncode:
         return ran.stderr.strip()
-    found = {}
+    found, flows_of_group = {}, collections.Counter(group_of)
     for run in json.loads(ran.stdout)["runs"]:
         carried, took = found.setdefault(run["case"], ({}, {}))
-        flows_of_group = collections.Counter(group_of)
         for flow in run["flows"]:
             group = group_of[flow["id"]]
             for name in (group, "cell"):
-                carried[name] = carried.get(name, 0.0) + flow["bytes"] * 8 / (SECONDS - WARM_UP) / seeds
+                carried[name] = carried.get(name, 0.0) + flow["bytes"] * 8 / SECONDS / seeds
             if group in short:
                 time = flow["completion_s"] if flow["completion_s"] is not None else SECONDS - flow["start_s"]
                 took[group] = took.get(group, 0.0) + time / flows_of_group[group] / seeds
@@ -150,7 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=200, metavar="N", help="cells to draw (default: 200, some minutes)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what they are drawn from (default: 1)")
-    parser.add_argument("--least", type=float, default=0.9, metavar="SHARE", help="share of a plain router's goodput (default: 0.9)")
+    parser.add_argument("--least", type=float, default=0.9, metavar="SHARE", help="share of a plain router's bytes (default: 0.9)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="cells at once (default: one for each processor)")
     parser.add_argument("--cell", type=int, metavar="N", help="print this cell's scenario, and run nothing")
     options = parser.parse_args()
@@ -168,7 +168,7 @@ def main():
                 print(words, flush=True)
             if sys.stderr.isatty():
                 print(f"{done} of {options.cells} cells", end="\r", file=sys.stderr, flush=True)
-    print(f"{options.cells} cells drawn from {options.seed}: {listed} in which a group has less than {options.least} of a plain router's goodput")
+    print(f"{options.cells} cells drawn from {options.seed}: {listed} in which a group has less than {options.least} of a plain router's bytes or takes much longer")
     sys.exit(1 if listed else 0)
 
 
