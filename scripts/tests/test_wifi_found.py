@@ -92,6 +92,43 @@ class FlowTable(unittest.TestCase):
         self.assertEqual(self.failed(status_flow_table_json={"troubles": []}), 2)
 
 
+class BesideRadar(unittest.TestCase):
+    """A flow of 9 s with a radar at 3.2 s, whose silence lasts 0.45 s."""
+
+    def late(self, delay, stalls=()):
+        """Which bounds a flow misses whose datagrams take `delay` of the time at which they are sent."""
+        datagrams = [(number, sent, sent + delay(sent)) for number, sent in enumerate(n * 0.002 for n in range(4500))]
+        run, findings = check.Run.__new__(check.Run), check.Findings()
+        run.marks, run.standstills = [(3.2, "radar")], check.merged((end - length, end) for end, length in stalls)
+        run.datagrams = lambda _name: datagrams
+        silence = ("wlan3", "PrimaryUser", check.Spoken(3.21, 3.21), check.Spoken(3.66, 3.66))
+        with unittest.mock.patch.object(check, "silences_told", lambda _run: ([silence], 0)), contextlib.redirect_stdout(io.StringIO()):
+            check.judge_beside_radar(run, findings)
+        self.assertEqual(findings.failed, 0)
+        return [what for what, _ in findings.broken]
+
+    def test_a_flow_that_the_other_radio_leaves_alone_holds(self):
+        self.assertEqual(self.late(lambda _sent: 0.005), [])
+
+    def test_one_that_the_other_radios_silence_holds_does_not(self):
+        held = self.late(lambda sent: 0.005 + max(3.66 - sent, 0) * (sent >= 3.21))
+        self.assertEqual(len(held), 1)
+        self.assertIn("during: 99th percentile of delay less standstills 4", held[0])
+
+    def test_what_the_machine_stood_still_is_no_delay_and_what_it_did_not_is(self):
+        standstill = lambda sent: 0.005 + max(6.12 - sent, 0) * (sent >= 6)
+        self.assertEqual(self.late(standstill, [(6.12, 0.12)]), [])
+        for stalls in ([], [(5.9, 0.12)], [(6.02, 0.02)]):
+            (late,) = self.late(standstill, stalls)
+            self.assertIn("after", late)
+
+    def test_processors_that_stand_still_together_count_once(self):
+        self.assertEqual(check.merged([(3, 5), (1, 2), (4, 6), (1.5, 2)]), [[1, 2], [3, 6]])
+        run = check.Run.__new__(check.Run)
+        run.standstills = [[1, 2], [3, 6]]
+        self.assertEqual([run.stood_still(*times) for times in ((0, 1), (1.5, 4), (2, 3), (5, 9), (0, 9))], [0, 1.5, 0, 1, 4])
+
+
 class Kept(unittest.TestCase):
     def kept(self, **judged_as):
         """What main() keeps of a run whose silences are judged so."""
