@@ -292,9 +292,9 @@ ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7003 0-4499 1250 0.002
 sleep 4
 mark "radar"
 echo 1 > "/sys/kernel/debug/ieee80211/$(cat /sys/class/net/wlan3/phy80211/name)/hwsim/dfs_simulate_radar"
-sleep 2
-two status | sed -n 's/^freq=//p' > "$OUT/moved-to"
+# Nothing else starts while the flow lasts: each program that this machine starts delays it.
 wait $receiver || fail "the receiver of datagrams"
+two status | sed -n 's/^freq=//p' > "$OUT/moved-to"
 
 # The access point goes down in the middle of a silence of seconds.
 mark "long"

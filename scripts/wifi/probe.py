@@ -4,8 +4,8 @@
 serve PORT SECONDS: a segment every 10 ms, numbered, to the first that connects.
 fetch HOST PORT FILE: one line a segment: number, wall clock in seconds.
 send HOST PORT NUMBERS SIZE INTERVAL: a datagram of SIZE bytes for each number of FIRST-LAST, every INTERVAL seconds.
-receive PORT FILE LAST SECONDS: one line a datagram: number, wall clock when it was sent and when it came, until LAST came or
-SECONDS are over. It answers one in ten, as an application does: a station that answers nothing shares a queue with others.
+receive PORT FILE LAST SECONDS: one line a datagram: number, wall clock when it was sent and when it came by the kernel's own time,
+until LAST came or SECONDS are over. It answers one in ten, as an application does: a station that answers nothing shares a queue with others.
 capture PORT FILE SECONDS: one line a packet of the flow: `in` from the wire or `out` to the air, IP identification,
 sequence number.
 air INTERFACE PORT PORT FILE: one line a datagram of `send` to one of the ports that this interface sends or
@@ -54,6 +54,12 @@ def fetch(host, port, path):
                 data = data[MESSAGE.size :]
 
 
+def stamps(ancillary):
+    """The kernel's own times for what it received, wall clock in seconds: one, if a socket asked for it."""
+    times = [struct.unpack("@ll", data) for _, what, data in ancillary if what == SO_TIMESTAMPNS]
+    return [seconds + nanoseconds / 1e9 for seconds, nanoseconds in times]
+
+
 def send(host, port, numbers, size, interval):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     # Who sends broadcasts hears them, and says nothing of a port that nobody has.
@@ -70,20 +76,21 @@ def send(host, port, numbers, size, interval):
 def receive(port, path, last, seconds):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, DATAGRAMS_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sock.bind(("0.0.0.0", port))
     number, end = None, time.time() + seconds
     with open(path, "w") as out:
         while number != last and (left := end - time.time()) > 0:
             sock.settimeout(left)
             try:
-                data, sender = sock.recvfrom(65536)
+                data, ancillary, _, sender = sock.recvmsg(65536, 64)
             except TimeoutError:
                 return
-            now = time.time()
+            (came,) = stamps(ancillary)
             number, sent = DATAGRAM.unpack_from(data)
             if number % 10 == 0:
                 sock.sendto(b"here", sender)
-            out.write(f"{number} {sent:.6f} {now:.6f}\n")
+            out.write(f"{number} {sent:.6f} {came:.6f}\n")
 
 
 def capture(port, path, seconds):
@@ -134,11 +141,11 @@ def air(interface, ports, path):
             while True:
                 packet, ancillary, _, (_, protocol, kind, _, _) = sock.recvmsg(2048, 64)
                 place = {PACKET_HOST: "in", PACKET_BROADCAST: "in", PACKET_OUTGOING: "out"}.get(kind)
-                stamps = [struct.unpack("@ll", data) for _, what, data in ancillary if what == SO_TIMESTAMPNS]
-                if place and stamps and protocol == ETH_P_IP:
+                times = stamps(ancillary)
+                if place and times and protocol == ETH_P_IP:
                     header = (packet[0] & 15) * 4
                     port, (number, _) = struct.unpack_from("!H", packet, header + 2)[0], DATAGRAM.unpack_from(packet, header + 8)
-                    lines.append(f"{place} {port} {number} {stamps[0][0] + stamps[0][1] / 1e9:.6f}\n")
+                    lines.append(f"{place} {port} {number} {times[0]:.6f}\n")
         finally:
             # Not before: the machine has other things to do.
             out.writelines(lines)
