@@ -135,6 +135,9 @@ pub(super) struct Flow {
     /// Bytes above `acked` that nobody waits for: by duplicate ACKs they have arrived, or they are taken for
     /// lost, or they came back from the transmit queue.
     credited: u32,
+    /// Bytes that came back from the transmit queue and have not gone down again: the last ones before
+    /// `down_sent`.
+    returned: u32,
     /// Bytes above `acked` that were sent again and are thought to be under way.
     again: u32,
     /// Bytes that are taken for lost because of the latest ACK's SACK blocks.
@@ -220,6 +223,7 @@ impl Flow {
             down_sent: None,
             down_begun: None,
             credited: 0,
+            returned: 0,
             again: 0,
             lost: 0,
             correspondent_acked: None,
@@ -562,6 +566,7 @@ impl Flow {
         if tcp.ack.after(acked) {
             let advance = tcp.ack.minus(acked) as u32;
             self.credited = self.credited.saturating_sub(advance);
+            self.returned = self.returned.min(u32::try_from(sent.minus(tcp.ack)).unwrap_or(0));
             self.again = if tcp.sack.is_empty() { 0 } else { self.again.saturating_sub(advance) };
         } else if tcp.ack == acked
             && tcp.is_pure_ack()
@@ -595,7 +600,12 @@ impl Flow {
     }
 
     /// What was sent before goes down again: it is under way once more.
-    pub fn sent_again(&mut self, bytes: u32) {
+    pub fn sent_again(&mut self, end: Seq, bytes: u32) {
+        let left = self.down_sent.and_then(|sent| u32::try_from(sent.minus(end)).ok());
+        if left.is_some_and(|left| left < self.returned) {
+            self.returned = self.returned.saturating_sub(bytes);
+            return;
+        }
         let bytes = bytes.min(self.credited);
         self.credited -= bytes;
         self.again = self.again.saturating_add(bytes);
@@ -608,7 +618,7 @@ impl Flow {
     pub fn taken_back(&mut self, bytes: u32) {
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
         let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
-        self.credited = self.credited.saturating_add(bytes).min(above);
+        self.returned = self.returned.saturating_add(bytes).min(above.saturating_sub(self.credited));
     }
 
     /// Notes that the correspondent was told a window whose right edge is this far. An edge told never
@@ -647,7 +657,8 @@ impl Flow {
     pub fn outstanding(&self) -> u64 {
         match (self.down_sent, self.acked) {
             (Some(sent), Some(acked)) => {
-                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(u64::from(self.credited))
+                let not_below = u64::from(self.credited) + u64::from(self.returned);
+                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(not_below)
             }
             (None, _) | (_, None) => 0,
         }

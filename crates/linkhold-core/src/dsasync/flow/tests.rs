@@ -397,9 +397,36 @@ fn copies_are_under_way_until_what_left_after_them_has_arrived() {
     flow.down_sent = Some(Seq(11_000));
     flow.watched = Some(Box::default());
     assert_eq!(hear(&mut flow, &tells(4000, 11_000)), 0, "what lies below has arrived or is lost");
-    flow.sent_again(3000);
+    flow.sent_again(Seq(4000), 3000);
     assert_eq!(flow.outstanding(), 3000);
     flow.down_sent = Some(Seq(12_000));
     assert_eq!(flow.outstanding(), 4000);
     assert_eq!(hear(&mut flow, &tells(4000, 12_000)), 0, "what left after them is there");
+}
+
+#[test]
+fn what_came_back_from_the_transmit_queue_is_not_what_is_acknowledged_next() {
+    let mut flow = flow();
+    flow.on_downlink(&syn(TcpFlags::SYN, Some(0)));
+    flow.on_uplink(&syn(TcpFlags::SYN | TcpFlags::ACK, Some(0)));
+    flow.on_downlink(&TcpSegment { seq: Seq(1000), payload_len: 5000, ..TcpSegment::default() });
+    let acks = |ack| TcpSegment { flags: TcpFlags::ACK, ack: Seq(ack), window: 100, ..TcpSegment::default() };
+    flow.on_uplink(&acks(1000));
+    flow.down_sent = Some(Seq(6000));
+    // The last three of five segments come back; the first two are on the air.
+    for _ in 0..3 {
+        flow.taken_back(1000);
+    }
+    assert_eq!(flow.outstanding(), 2000);
+    flow.on_uplink(&acks(3000));
+    assert_eq!(flow.outstanding(), 0, "three are here");
+    flow.sent_again(Seq(4000), 1000);
+    assert_eq!(flow.outstanding(), 1000);
+    flow.on_uplink(&acks(4000));
+    assert_eq!(flow.outstanding(), 0);
+    flow.sent_again(Seq(5000), 1000);
+    flow.sent_again(Seq(6000), 1000);
+    assert_eq!(flow.outstanding(), 2000);
+    flow.on_uplink(&acks(6000));
+    assert_eq!(flow.outstanding(), 0);
 }

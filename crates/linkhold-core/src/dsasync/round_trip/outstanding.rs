@@ -157,7 +157,7 @@ impl RoundTrips {
     /// back.
     pub fn on_sent_again(&mut self, now: Instant, flow: &mut Flow, end: Seq, bytes: u32) {
         if !self.bdp.is_told() {
-            let _ = self.account(flow, |flow| flow.sent_again(bytes));
+            let _ = self.account(flow, |flow| flow.sent_again(end, bytes));
             if !self.stations.at(flow.station).gone {
                 self.served = Some((now, flow.station));
             }
