@@ -202,11 +202,6 @@ impl Cell {
         ((self.hand as usize) < stations).then_some(self.hand)
     }
 
-    /// True if a station that was last heard at `heard` is to be set aside.
-    pub fn is_stale(now: Instant, heard: Instant) -> bool {
-        now.since(heard) > STALE
-    }
-
     /// True if a station with `outstanding` bytes that was last heard at `heard` has traffic.
     pub fn is_active(now: Instant, outstanding: u64, heard: Instant) -> bool {
         outstanding > 0 || now.since(heard) <= ACTIVE

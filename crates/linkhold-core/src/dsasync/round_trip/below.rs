@@ -5,7 +5,7 @@
 //! that acknowledges nothing for [`PATIENCE`] is sent as much once more as should lie below.
 
 use super::RoundTrips;
-use crate::dsasync::cell::{Cell, Sum};
+use crate::dsasync::cell::{Cell, STALE, Sum};
 use crate::dsasync::untold::PATIENCE;
 use crate::dsasync::withheld::Arrived;
 use crate::packet::StationId;
@@ -124,6 +124,15 @@ impl RoundTrips {
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
+    /// True if something goes down to stations that share a limit only because they have said nothing for
+    /// [`PATIENCE`].
+    #[inline]
+    pub(super) fn cell_is_out_of_patience(&self, now: Instant) -> bool {
+        self.cell.is_full(self.outstanding)
+            && !self.below_is_never_full()
+            && now >= self.waits.over(self.cell.heard, PATIENCE)
+    }
+
     /// A station falls silent: what lies below for it leaves the cell's limit at once, since the station
     /// acknowledges nothing now, and counts again when it acknowledges something. Otherwise the other
     /// stations, once they have acknowledged all of theirs, would be sent nothing until [`PATIENCE`] is over:
@@ -155,7 +164,8 @@ impl RoundTrips {
         if let Some(number) = self.cell.next(self.stations.len()) {
             let station = StationId(number);
             let record = self.stations.at(station);
-            if record.outstanding > 0 && !record.aside && Cell::is_stale(now, record.heard.max(ended)) {
+            let is_stale = now > self.waits.over(record.heard, STALE);
+            if record.outstanding > 0 && !record.aside && is_stale {
                 self.set_aside(station, true);
             }
         }

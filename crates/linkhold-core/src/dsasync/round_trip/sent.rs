@@ -49,6 +49,9 @@ impl RoundTrips {
         sent: &SentDown,
         ahead: Duration,
     ) {
+        if self.cell_is_out_of_patience(now) {
+            self.give_up(now, shared);
+        }
         let flow = shared.flows.at(slot);
         let told = self.bdp.is_told();
         if flow.is_answered() && (told || self.measures) {
