@@ -110,17 +110,17 @@ fn windows_hold_a_full_segment_more_than_a_syn_takes() {
 }
 
 /// What is lost keeps the gate below shut until its time is over, and each silence made that time begin anew:
-/// nothing went down any more. (Over 600 and 1200 kbit/s the same flows have 0.79 and 0.89 of plain's:
-/// ARCHITECTURE.md, "What is left".)
+/// nothing went down any more.
 #[test]
 fn silences_that_come_more_often_than_anybody_waits_stop_nothing() {
     let mut failed = Vec::new();
     for (rate, period, quiet, user) in [
+        ("600kbit/s", 200, 20, "on_mean = \"1s\", off_mean = \"2s\", detection_delay = \"20ms\""),
+        ("1200kbit/s", 200, 20, "on_mean = \"1s\", off_mean = \"2s\", detection_delay = \"20ms\""),
         ("3200kbit/s", 200, 20, "on_mean = \"1s\", off_mean = \"2s\", detection_delay = \"20ms\""),
         ("3200kbit/s", 200, 5, "on_mean = \"1s\", off_mean = \"2s\", detection_delay = \"20ms\""),
         ("24Mbit/s", 200, 20, "on_mean = \"300ms\", off_mean = \"1200ms\", detection_delay = \"20ms\""),
         ("24Mbit/s", 100, 10, "on_mean = \"300ms\", off_mean = \"1200ms\", detection_delay = \"50ms\""),
-        // With so many flows 600 kbit/s are too few: 0.79 (ARCHITECTURE.md, "What is left").
     ] {
         let what = format!("{rate}, {quiet} of {period} ms and a user with {user}");
         let radio = format!(
@@ -129,6 +129,40 @@ fn silences_that_come_more_often_than_anybody_waits_stop_nothing() {
         );
         let flows = format!("{BULK}count = 8\n{BULK}source = \"30kB\"\ncount = 10\nstagger = \"1s\"\n");
         let (share, _) = beside_plain(&what, &scenario(&radio, &flows, 30, 5));
+        if share < LEAST {
+            failed.push(what);
+        }
+    }
+    assert!(failed.is_empty(), "less than {LEAST} of plain: {failed:#?}");
+}
+
+/// Three stations whose flows have lost their last segments, which nobody acknowledges: 0.01 to 0.9 of
+/// plain's bytes before they were given up (cell 74 of `make drawn-cells`).
+#[test]
+fn what_many_flows_lost_does_not_keep_the_others_waiting() {
+    let radio = "phy_rate = \"17233kbit/s\"\nstations = 3\nrate_told = false\n\
+                 sensing = { period = \"200ms\", duration = \"10ms\", announced = false }\n\
+                 primary_user = { on_mean = \"50ms\", off_mean = \"100ms\", detection_delay = \"50ms\" }\n";
+    let (share, _) = beside_plain("37 flows", &scenario(radio, &format!("{BULK}count = 12\n"), 30, 5));
+    assert!(share >= LEAST, "{share} of plain");
+}
+
+/// Where much comes back from the transmit queue at each silence, what of it was here counted as being below:
+/// 0.5 to 0.6 of plain's bytes (cells 139 of seed 5, 178 of seed 1).
+#[test]
+fn what_comes_back_from_the_transmit_queue_is_not_below() {
+    let mut failed = Vec::new();
+    for (rate, flows, silences) in [
+        ("527kbit/s", 5, "sensing = { period = \"200ms\", duration = \"10ms\", announced = true }"),
+        (
+            "594kbit/s",
+            8,
+            "primary_user = { on_mean = \"50ms\", off_mean = \"200ms\", detection_delay = \"5ms\" }",
+        ),
+    ] {
+        let what = format!("{rate}, three stations, {flows} flows each, {silences}");
+        let radio = format!("phy_rate = \"{rate}\"\nstations = 3\nrate_told = false\n{silences}\n");
+        let (share, _) = beside_plain(&what, &scenario(&radio, &format!("{BULK}count = {flows}\n"), 40, 5));
         if share < LEAST {
             failed.push(what);
         }
