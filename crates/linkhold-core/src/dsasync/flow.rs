@@ -47,6 +47,8 @@ pub(super) struct Watched {
     /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
     /// acknowledged it repairs what was lost.
     pub repairs_to: Option<Seq>,
+    /// Bytes that the station has not acknowledged, were sent again and are thought to be under way.
+    pub again_under_way: u32,
     /// End of a segment that went down again and is not acknowledged, and when it did: the first of them.
     pub again: Option<(Seq, Instant)>,
     /// End of the highest segment that had gone down when something was last sent again.
@@ -133,13 +135,11 @@ pub(super) struct Flow {
     /// Highest number at which a segment handed to the radio begins, empty ones counted.
     pub down_begun: Option<Seq>,
     /// Bytes above `acked` that nobody waits for: by duplicate ACKs they have arrived, or they are taken for
-    /// lost, or they came back from the transmit queue.
+    /// lost.
     credited: u32,
     /// Bytes that came back from the transmit queue and have not gone down again: the last ones before
     /// `down_sent`.
     returned: u32,
-    /// Bytes above `acked` that were sent again and are thought to be under way.
-    again: u32,
     /// Bytes that are taken for lost because of the latest ACK's SACK blocks.
     pub lost: u32,
     /// Latest sequence number the correspondent acknowledged.
@@ -224,7 +224,6 @@ impl Flow {
             down_begun: None,
             credited: 0,
             returned: 0,
-            again: 0,
             lost: 0,
             correspondent_acked: None,
             up_edge: Seq(0),
@@ -567,7 +566,10 @@ impl Flow {
             let advance = tcp.ack.minus(acked) as u32;
             self.credited = self.credited.saturating_sub(advance);
             self.returned = self.returned.min(u32::try_from(sent.minus(tcp.ack)).unwrap_or(0));
-            self.again = if tcp.sack.is_empty() { 0 } else { self.again.saturating_sub(advance) };
+            if let Some(watched) = &mut self.watched {
+                let left = watched.again_under_way.saturating_sub(advance);
+                watched.again_under_way = if tcp.sack.is_empty() { 0 } else { left };
+            }
         } else if tcp.ack == acked
             && tcp.is_pure_ack()
             && (!tcp.sack.is_empty() || (!self.handshake.sack() && tcp.window == self.offer))
@@ -590,11 +592,13 @@ impl Flow {
         };
         // What left after the copies has arrived, so the copies have arrived or are lost, too. Otherwise lost
         // copies would count as under way for as long as only SACK blocks move on.
-        let sent_before = self.watched.as_ref().and_then(|watched| watched.sent_before_again);
-        if sent_before.is_some_and(|before| highest.after(before)) {
-            self.again = 0;
-        }
-        let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(self.again);
+        let again = self.watched.as_mut().map_or(0, |watched| {
+            if watched.sent_before_again.is_some_and(|before| highest.after(before)) {
+                watched.again_under_way = 0;
+            }
+            watched.again_under_way
+        });
+        let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(again);
         self.lost = passed.saturating_sub(self.credited);
         self.credited += self.lost;
     }
@@ -608,8 +612,8 @@ impl Flow {
         }
         let bytes = bytes.min(self.credited);
         self.credited -= bytes;
-        self.again = self.again.saturating_add(bytes);
         if let Some(watched) = &mut self.watched {
+            watched.again_under_way = watched.again_under_way.saturating_add(bytes);
             watched.sent_before_again = self.down_sent;
         }
     }
@@ -668,7 +672,9 @@ impl Flow {
     pub fn write_off(&mut self) {
         let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
         self.credited = self.credited.saturating_add(outstanding);
-        self.again = 0;
+        if let Some(watched) = &mut self.watched {
+            watched.again_under_way = 0;
+        }
     }
 
     /// True for a window probe: Linux sends an empty segment just before what is acknowledged
