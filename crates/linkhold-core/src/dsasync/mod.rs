@@ -18,7 +18,7 @@
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs`, `gates.rs` |
 //! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs` and its folder, `probes.rs`, `min_filter.rs`, `lateness.rs`, `bdp.rs` |
-//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `unacknowledged.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs`, `up_window.rs` |
+//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `unacknowledged.rs`, `withheld.rs`, `shares.rs`, `uplink_rate.rs`, `uplink_windows.rs`, `up_window.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! Packets go *down* to stations, and what stations send comes *up*. *Below* means underneath the base
@@ -68,6 +68,7 @@ mod untold;
 mod up_window;
 pub mod uplink;
 mod uplink_path;
+mod uplink_rate;
 mod uplink_windows;
 mod virtual_time;
 mod waits;

@@ -29,6 +29,7 @@ use super::per_station::PerStation;
 use super::shares::{EPOCH_BYTES, Shares, Tally};
 use super::unacknowledged::Unacknowledged;
 use super::untold::{Among, Limits, Untold};
+use super::uplink_rate::UplinkRate;
 use super::waits::Waits;
 use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
@@ -113,6 +114,8 @@ struct Station {
     part: f64,
     /// What is measured where nobody tells the rate. On the heap, because most stations never have it.
     untold: Option<Box<Untold>>,
+    /// What is measured of the uplink. On the heap as well.
+    uplink: Option<Box<UplinkRate>>,
     radio: RadioPart,
 }
 
@@ -192,6 +195,22 @@ impl RoundTrips {
         Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
     }
 
+    /// What is measured of a station's uplink, where nobody tells the rate.
+    #[inline]
+    pub fn uplink(&self, station: StationId) -> Option<&UplinkRate> {
+        if self.bdp.is_told() { None } else { self.stations.get(station)?.uplink.as_deref() }
+    }
+
+    /// As [`uplink`](Self::uplink), to be changed; made if need be.
+    pub fn uplink_at(&mut self, station: StationId) -> Option<&mut UplinkRate> {
+        if self.bdp.is_told() || !self.measures {
+            return None;
+        }
+        let limits = self.limits;
+        let record = self.stations.at(station);
+        Some(record.uplink.get_or_insert_with(|| Box::new(UplinkRate::new(limits))))
+    }
+
     /// How much later than after the least wired round trip windows allow for the flow's data to come.
     #[inline]
     pub fn allows(&self, flow: &Flow) -> Duration {
@@ -248,6 +267,9 @@ impl RoundTrips {
             for station in self.stations.iter_mut() {
                 if let Some(untold) = &mut station.untold {
                     untold.interrupt(now);
+                }
+                if let Some(uplink) = &mut station.uplink {
+                    uplink.interrupt(now);
                 }
             }
         }

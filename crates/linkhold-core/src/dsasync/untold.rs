@@ -2,8 +2,8 @@
 //! are.
 //!
 //! Beside the paper (`dsasync`). Sees what a station is sent and has acknowledged; answers the most that may
-//! be outstanding below, and the windows of the station's connections, both ways. The rates come from
-//! [`DeliveryRate`].
+//! be outstanding below, and the windows that the station's senders are told. The rates come from
+//! [`DeliveryRate`]. What the station itself may send: [`UplinkRate`](super::uplink_rate::UplinkRate).
 //!
 //! - **Below** lies no more than rate · local round trip, the transmit queue's time at the most that the cell
 //!   ever carried, what is acknowledged together, and a packet. The rest waits in the hold buffer.
@@ -29,11 +29,6 @@
 //!   then. Where data comes later than after the least round trip, the forecast covers that time as well
 //!   ([`lateness`](super::lateness)). The forecast leaves the fast rate out: by that rate, what came in
 //!   bursts would be asked for again a round trip later.
-//! - **Uplink window**: the base station sees what leaves the radio, and the correspondent's ACKs pass it on
-//!   their way down. It moves the window's right edge to what has left the radio, plus
-//!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
-//!   forecast. If the correspondent's ACKs come less often than the edge has to move, an ACK that repeats the
-//!   last one moves it.
 //! - **Margin**: the time for which data is kept waiting in case a forecast is wrong. The margin grows
 //!   while the radio runs dry though the senders used their windows up, and shrinks otherwise, in the
 //!   proportion that lets the radio run dry for `dry_share` of the time: a quantile followed by its own
@@ -53,7 +48,7 @@
 
 use super::cell::{Limit, Needs};
 use super::config::DsaSyncConfig;
-use super::delivery_rate::{DeliveryRate, Rates, UnderWay};
+use super::delivery_rate::{DeliveryRate, UnderWay};
 use super::shares::Shares;
 use super::withheld::FULL_PACKET;
 use crate::time::{Duration, Instant};
@@ -93,21 +88,11 @@ const FIRST_MARGIN: Duration = Duration::from_millis(30);
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
 /// Bytes that count as next to nothing: two full packets.
-const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
-
-/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so a
-/// tenth of the dry time costs only a few milliseconds there.
-const UPLINK_PART: f64 = 0.1;
-
-/// Uplink bytes are counted over at least this time.
-const TILE: Duration = Duration::from_millis(8);
-
-/// A station that sends nothing for this long had nothing to send, or was away.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
 
 /// What the radio does, as far as can be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
+pub(super) enum Load {
     /// There is more to send than it takes in a round trip.
     Busy,
     /// It has nothing to send, and the senders may send no more.
@@ -118,7 +103,7 @@ enum Load {
 
 /// How the margin is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Search {
+pub(super) enum Search {
     /// Nothing says yet that the rate varies: the margin falls fast. Over [`TRIAL`], `dry` is the share of
     /// the time in which the radio ran dry, and `off` how far off the slow rate the fast one was.
     Trial { dry: f64, off: f64 },
@@ -128,21 +113,21 @@ enum Search {
 
 /// The wait that is allowed for against wrong forecasts, ns.
 #[derive(Clone, Copy, Debug)]
-struct Margin {
-    nanos: f64,
-    looked: Instant,
-    search: Search,
+pub(super) struct Margin {
+    pub nanos: f64,
+    pub looked: Instant,
+    pub search: Search,
 }
 
 impl Margin {
-    const NEW: Self = Self {
+    pub const NEW: Self = Self {
         nanos: FIRST_MARGIN.as_nanos() as f64,
         looked: Instant::ZERO,
         search: Search::Trial { dry: 0.0, off: 0.0 },
     };
 
     /// `off`: how far off the slow rate the fast one is, in proportion.
-    fn look(&mut self, now: Instant, load: Load, off: f64, limits: &Limits) {
+    pub fn look(&mut self, now: Instant, load: Load, off: f64, limits: &Limits) {
         let passed = now.since(self.looked).min(LONGEST_LOOK).as_nanos() as f64;
         self.looked = now;
         if let Search::Trial { dry, off: usually_off } = &mut self.search
@@ -170,12 +155,12 @@ impl Margin {
 /// The settings that concern a station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    dry_share: f64,
+    pub dry_share: f64,
     /// Least and most margin, ns.
-    least_margin: f64,
-    most_margin: f64,
-    fast: Duration,
-    slow: Duration,
+    pub least_margin: f64,
+    pub most_margin: f64,
+    pub fast: Duration,
+    pub slow: Duration,
 }
 
 impl Limits {
@@ -208,19 +193,6 @@ pub(super) enum Among<'a> {
     Stations(&'a Limit),
 }
 
-/// What came up from a station.
-#[derive(Clone, Debug)]
-struct Uplink {
-    rates: Rates,
-    began: Instant,
-    heard: Instant,
-    bytes: u64,
-    limited: bool,
-    filled: bool,
-    margin: Margin,
-    shares: Shares,
-}
-
 /// One station whose rate nobody tells.
 #[derive(Clone, Debug)]
 pub(super) struct Untold {
@@ -228,23 +200,11 @@ pub(super) struct Untold {
     pub rate: DeliveryRate,
     margin: Margin,
     pub shares: Shares,
-    up: Uplink,
 }
 
 impl Untold {
     pub fn new(limits: Limits) -> Self {
-        let up = Uplink {
-            rates: Rates::new(limits.fast, limits.slow),
-            began: Instant::ZERO,
-            heard: Instant::ZERO,
-            bytes: 0,
-            limited: true,
-            filled: false,
-            // The uplink's quantile is a hundredth of the time: no trial is long enough to tell.
-            margin: Margin { search: Search::Quantile, ..Margin::NEW },
-            shares: Shares::default(),
-        };
-        Self { limits, rate: limits.rate(), margin: Margin::NEW, shares: Shares::default(), up }
+        Self { limits, rate: limits.rate(), margin: Margin::NEW, shares: Shares::default() }
     }
 
     /// What is under way to the station, with all that a sample is judged by; `unacknowledged`: what is under
@@ -321,54 +281,10 @@ impl Untold {
         self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
-    /// `bytes` of new data came up, after which the station may send `allowed` more.
-    pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
-        let limits = self.limits;
-        let up = &mut self.up;
-        let paused = now.since(up.heard) > PAUSE;
-        up.heard = now;
-        let dry = allowed as f64 <= up.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
-        if paused {
-            (up.began, up.bytes, up.limited) = (now, 0, false);
-            return;
-        }
-        up.bytes += bytes;
-        up.limited |= dry;
-        if up.filled {
-            let limits = Limits { dry_share: limits.dry_share * UPLINK_PART, ..limits };
-            up.margin.look(now, if dry { Load::Dry } else { Load::Busy }, 0.0, &limits);
-        }
-        let time = now.since(up.began);
-        if time < TILE {
-            return;
-        }
-        if !up.limited || up.bytes as f64 > up.rates.slow() * time.as_nanos() as f64 {
-            up.rates.add(up.bytes, time, time);
-        }
-        up.filled |= !up.limited;
-        (up.began, up.bytes, up.limited) = (now, 0, false);
-    }
-
-    /// The tally of a connection whose data came up.
-    pub fn up_shares(&mut self) -> &mut Shares {
-        &mut self.up.shares
-    }
-
-    /// How far beyond what has left the radio one of the station's connections may send, bytes; `None` before
-    /// the rate is known.
-    pub fn ahead(&self, local: Duration, mss: u32) -> Option<u32> {
-        let segment = mss.clamp(536, 9000);
-        let bytes = self.up.rates.fast() * (local.as_nanos() as f64 + self.up.margin.nanos);
-        let bytes = bytes.max(f64::from(4 * segment)) / self.up.shares.count();
-        self.up.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
-    }
-
     /// A silence begins or ends.
     pub fn interrupt(&mut self, now: Instant) {
         self.rate.interrupt(now);
         self.margin.looked = now;
-        self.up.margin.looked = now;
-        (self.up.began, self.up.heard, self.up.bytes) = (now, now, 0);
     }
 
     /// Mean rate over the slow window, payload bytes/s, once it is known: of what goes down.

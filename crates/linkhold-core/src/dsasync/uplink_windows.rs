@@ -5,10 +5,10 @@
 //! correspondent acknowledged.
 //!
 //! The base station sees what has left the radio, and lets the station send as far beyond that as
-//! [`Untold::ahead`](super::untold::Untold::ahead) says, so the station's queue is short whatever the wired
-//! round trip is. If the edge ought to be further than the station was told and no ACK passes that could tell
-//! it so, an ACK is made up that repeats the last one with a larger window: a window update, which no sender
-//! takes for a duplicate (RFC 5681 section 2).
+//! [`UplinkRate::ahead`](super::uplink_rate::UplinkRate::ahead) says. So the station's queue is short whatever
+//! the wired round trip is. If the edge ought to be further than the station was told and no ACK passes that
+//! could tell it so, an ACK is made up that repeats the last one with a larger window: a window update, which
+//! no sender takes for a duplicate (RFC 5681 section 2).
 //!
 //! A station is never told a window larger than the correspondent offered last, or a right edge before one
 //! it was told earlier. Flows that are signed or whose window scale is unknown are left alone.
@@ -26,9 +26,9 @@ const ACKS_PASS: Duration = Duration::from_millis(5);
 
 /// Right edge up to which the measured rate lets the station send; `None`: no limit.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
-    let untold = round_trips.untold(flow.station)?;
+    let uplink = round_trips.uplink(flow.station)?;
     let (next, local) = (flow.up_next?, round_trips.uplink_radio_part(flow.station)?);
-    let ahead = untold.ahead(local, flow.handshake.mss)?;
+    let ahead = uplink.ahead(local, flow.handshake.mss)?;
     Some(next + ahead)
 }
 
@@ -106,14 +106,14 @@ fn tell_how_far(
         round_trips.on_echo(now, packet.station, took);
     }
     let local = round_trips.uplink_radio_part(packet.station).unwrap_or_default();
-    let Some(untold) = round_trips.untold_at(packet.station) else { return };
+    let Some(uplink) = round_trips.uplink_at(packet.station) else { return };
     let allowed = match (up.edge, flow.up_next) {
         (Some(edge), Some(next)) => u64::try_from(edge.minus(next)).unwrap_or(0),
         (None, _) | (_, None) => u64::MAX,
     };
-    untold.up_shares().add(now, packet.len, &mut up.share);
+    uplink.shares.add(now, packet.len, &mut up.share);
     if flow.sends_new {
-        untold.on_came_up(now, u64::from(packet.tcp.payload_len), allowed, local);
+        uplink.on_came_up(now, u64::from(packet.tcp.payload_len), allowed, local);
     }
     let (told_at, told, offer, shift, timestamp) = (up.told, up.edge, up.offer, up.shift, up.timestamp);
     if flow.signed || flow.is_over() || now.since(told_at) < ACKS_PASS {
