@@ -435,7 +435,7 @@ impl DsaSync {
         {}
         if self.recover.take_opened() {
             self.downlink.unblock();
-            self.round_trips.interrupt_untold(now);
+            self.round_trips.interrupt_rates(now);
         }
         let mut drops = 0;
         while drops < MOST_DROPS

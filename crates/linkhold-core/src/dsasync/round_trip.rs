@@ -58,7 +58,7 @@ pub(super) struct RoundTrips {
     /// When a station last acknowledged something new or was sent something to acknowledge, and which one.
     /// What nobody acknowledges must leave that station its part.
     served: Option<(Instant, StationId)>,
-    /// Windows are held down by the measured rate where none is told.
+    /// Windows are held down by the measured rate: the correspondents' where none is told, the stations' always.
     measures: bool,
     /// Nothing more goes down than the measured rate needs.
     keeps_short: bool,
@@ -195,15 +195,21 @@ impl RoundTrips {
         Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
     }
 
-    /// What is measured of a station's uplink, where nobody tells the rate.
+    /// Windows are held down by what is measured.
     #[inline]
-    pub fn uplink(&self, station: StationId) -> Option<&UplinkRate> {
-        if self.bdp.is_told() { None } else { self.stations.get(station)?.uplink.as_deref() }
+    pub fn measures(&self) -> bool {
+        self.measures
     }
 
-    /// As [`uplink`](Self::uplink), to be changed; made if need be.
+    /// What is measured of a station's uplink.
+    #[inline]
+    pub fn uplink(&self, station: StationId) -> Option<&UplinkRate> {
+        self.stations.get(station)?.uplink.as_deref()
+    }
+
+    /// As [`uplink`](Self::uplink), to be changed; made if need be. `None` where windows are not held down.
     pub fn uplink_at(&mut self, station: StationId) -> Option<&mut UplinkRate> {
-        if self.bdp.is_told() || !self.measures {
+        if !self.measures {
             return None;
         }
         let limits = self.limits;
@@ -255,22 +261,24 @@ impl RoundTrips {
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
         self.bdp.restart_bin(now, self.outstanding);
-        self.interrupt_untold(now);
+        self.interrupt_rates(now);
     }
 
     /// A silence begins or ends, or what was withheld may go down: no rate is measured across that.
-    pub fn interrupt_untold(&mut self, now: Instant) {
-        if self.measures && !self.bdp.is_told() {
-            if let Some(total) = self.cell.total_mut() {
-                total.interrupt(now);
+    pub fn interrupt_rates(&mut self, now: Instant) {
+        if !self.measures {
+            return;
+        }
+        let told = self.bdp.is_told();
+        if let (Some(total), false) = (self.cell.total_mut(), told) {
+            total.interrupt(now);
+        }
+        for station in self.stations.iter_mut() {
+            if let (Some(untold), false) = (&mut station.untold, told) {
+                untold.interrupt(now);
             }
-            for station in self.stations.iter_mut() {
-                if let Some(untold) = &mut station.untold {
-                    untold.interrupt(now);
-                }
-                if let Some(uplink) = &mut station.uplink {
-                    uplink.interrupt(now);
-                }
+            if let Some(uplink) = &mut station.uplink {
+                uplink.interrupt(now);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The windows that stations are told, where nobody tells the rate: the uplink's queue is at the station.
+//! The windows that stations are told: the uplink's queue is at the station.
 //!
 //! Beside the paper (`dsasync`), whose section IV-B b delays ACKs instead. Sees the correspondent's ACKs on
 //! their way down and the data that comes up; emits window rewrites, and ACKs that repeat what the
@@ -84,12 +84,12 @@ pub(super) fn tell_station(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
-    if packet.tcp.payload_len > 0 && !round_trips.bdp.is_told() && !shared.monitor.tfp(packet.station) {
+    if packet.tcp.payload_len > 0 && round_trips.measures() && !shared.monitor.tfp(packet.station) {
         tell_how_far(now, shared, round_trips, slot, packet, out);
     }
 }
 
-/// As [`tell_station`], where nobody tells the rate.
+/// As [`tell_station`], where windows are held down.
 #[inline(never)]
 fn tell_how_far(
     now: Instant,
