@@ -228,7 +228,14 @@ impl RoundTrips {
         let flows = self.stations.get(flow.station).map_or(1.0, |record| record.flows.count());
         // What silent stations cannot use is the others': they are as many fewer.
         let present = self.present.max(1.0 / self.bdp.stations());
-        self.bdp.clamp(wired, radio, flow.handshake.mss, flows * present)
+        self.bdp.clamp(wired, radio + self.uplink_wait(flow.station), flow.handshake.mss, flows * present)
+    }
+
+    /// How long an ACK of the station waits behind its own uploads.
+    fn uplink_wait(&self, station: StationId) -> Duration {
+        let Some(record) = self.stations.get(station) else { return Duration::ZERO };
+        let (Some(uplink), Some(local)) = (&record.uplink, record.radio.uplink()) else { return Duration::ZERO };
+        uplink.wait(record.heard, local)
     }
 
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.

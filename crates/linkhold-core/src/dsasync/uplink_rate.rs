@@ -92,6 +92,15 @@ impl UplinkRate {
         self.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
+    /// How long an ACK waits behind the data that the station was told it may send; nothing where the station
+    /// had sent none for a while at `time`, or its rate is not known.
+    pub fn wait(&self, time: Instant, local: Duration) -> Duration {
+        if !self.filled || self.heard + PAUSE < time {
+            return Duration::ZERO;
+        }
+        local + Duration::from_nanos(self.margin.nanos as u64)
+    }
+
     /// A silence begins or ends.
     pub fn interrupt(&mut self, now: Instant) {
         self.margin.looked = now;
