@@ -234,7 +234,9 @@ impl RoundTrips {
     /// How long an ACK of the station waits behind its own uploads.
     fn uplink_wait(&self, station: StationId) -> Duration {
         let Some(record) = self.stations.get(station) else { return Duration::ZERO };
-        let (Some(uplink), Some(local)) = (&record.uplink, record.radio.uplink()) else { return Duration::ZERO };
+        let (Some(uplink), Some(local)) = (&record.uplink, record.radio.uplink()) else {
+            return Duration::ZERO;
+        };
         uplink.wait(record.heard, local)
     }
 

@@ -58,11 +58,14 @@ impl UplinkRate {
         }
     }
 
-    /// `bytes` of new data came up, after which the station may send `allowed` more.
+    /// `bytes` of new data of a connection came up, on which the station may send `allowed` more. What it may
+    /// send on all of them keeps the radio busy: of one alone it would seem to run dry whenever there are
+    /// several.
     pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
         let paused = now.since(self.heard) > PAUSE;
         self.heard = now;
-        let dry = allowed as f64 <= self.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
+        let allowed = allowed as f64 * self.shares.count();
+        let dry = allowed <= self.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
         if paused {
             (self.began, self.bytes, self.limited) = (now, 0, false);
             return;
@@ -105,5 +108,55 @@ impl UplinkRate {
     pub fn interrupt(&mut self, now: Instant) {
         self.margin.looked = now;
         (self.began, self.heard, self.bytes) = (now, now, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsasync::config::DsaSyncConfig;
+    use crate::dsasync::shares::Tally;
+
+    const LOCAL: Duration = Duration::from_millis(4);
+    const FULL: u32 = 1500;
+
+    /// A station whose `flows` take turns over a radio of 1500 bytes a millisecond, for so many ms. After
+    /// each segment its connection may send `allowed` bytes more.
+    fn station(flows: usize, allowed: u64, millis: u64) -> UplinkRate {
+        let mut uplink = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
+        let mut tallies = vec![Tally::default(); flows];
+        for ms in 0..millis {
+            let now = Instant::from_millis(1000 + ms);
+            uplink.shares.add(now, FULL, &mut tallies[ms as usize % flows]);
+            uplink.on_came_up(now, u64::from(FULL), allowed, LOCAL);
+        }
+        uplink
+    }
+
+    #[test]
+    fn connections_that_keep_the_radio_busy_together_do_not_let_the_margin_grow() {
+        // Together they may send 16,000 bytes more: 11 ms. In the first second it is found out how many there are.
+        for flows in [1, 4, 8] {
+            let [early, late] = [1000, 2000].map(|millis| station(flows, 16_000 / flows as u64, millis));
+            assert!(late.filled && late.margin.nanos < early.margin.nanos, "{flows} flows: {late:?}");
+        }
+        // One that may send no more than a third of that has nothing to send before the next ACK comes.
+        let mut dry = station(1, 16_000, 2000);
+        let before = dry.margin.nanos;
+        for ms in 0..100 {
+            dry.on_came_up(Instant::from_millis(3000 + ms), u64::from(FULL), 5_000, LOCAL);
+        }
+        assert!(dry.margin.nanos > before, "{dry:?}");
+    }
+
+    #[test]
+    fn an_ack_waits_behind_uploads_only_while_there_are_some() {
+        let uplink = station(1, 16_000, 2000);
+        let (margin, heard) = (Duration::from_nanos(uplink.margin.nanos as u64), uplink.heard);
+        assert_eq!(uplink.wait(heard, LOCAL), LOCAL + margin);
+        assert_eq!(uplink.wait(heard + PAUSE, LOCAL), LOCAL + margin);
+        assert_eq!(uplink.wait(heard + PAUSE + Duration::from_millis(1), LOCAL), Duration::ZERO);
+        let new = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
+        assert_eq!(new.wait(Instant::ZERO, LOCAL), Duration::ZERO);
     }
 }
