@@ -58,7 +58,8 @@ pub(super) struct RoundTrips {
     /// When a station last acknowledged something new or was sent something to acknowledge, and which one.
     /// What nobody acknowledges must leave that station its part.
     served: Option<(Instant, StationId)>,
-    /// Windows are held down by the measured rate: the correspondents' where none is told, the stations' always.
+    /// Windows are held down by the measured rate: those of correspondents where none is told, those of
+    /// stations always.
     measures: bool,
     /// Nothing more goes down than the measured rate needs.
     keeps_short: bool,
