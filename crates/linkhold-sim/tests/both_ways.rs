@@ -1,15 +1,16 @@
 //! Downloads and uploads of the same stations, where the radio's rate is told.
 //!
-//! Plan: one or three stations, each with a download and one or four uploads, over 5, 20 and 50 Mbit/s and 3,
-//! 20 and 100 ms of wire, without a silence and beside bursts told 20 ms late. Check: `dsasync` carries as much
-//! as a plain router's FIFO in both directions together ([`LEAST_OF_ALL`]), and each direction has [`LEAST`] of
-//! what it has there, or of half of what that router carries, whichever is less.
+//! Plan: one or three stations, each with a download and one or four uploads, over 5, 20 and 50 Mbit/s and
+//! 3, 20 and 100 ms of wire, without a silence and beside bursts told 20 ms late. Check: `dsasync` carries as
+//! much as a plain router's FIFO in both directions together ([`LEAST_OF_ALL`]), and each direction has
+//! [`LEAST`] of what it has there, or of half of what that router carries, whichever is less.
 //!
-//! Fixed before measuring were 0.9 for each direction and that uploads wait no longer. ARCHITECTURE.md ("Slow
-//! radios") has the cells that miss either. 5 Mbit/s with four uploads are left out: they miss this check, too.
+//! Fixed before measuring were 0.9 for each direction, and that uploads wait no longer. ARCHITECTURE.md
+//! ("Slow radios") has the cells that miss either. 5 Mbit/s with four uploads are left out: they miss this
+//! check, too.
 //!
-//! Before stations were told windows where the rate is told, one download beside one upload had 3.7 of the 8.5
-//! Mbit/s that it has over a FIFO (20 Mbit/s, 20 ms): its ACKs waited behind the upload.
+//! Before stations were told windows where the rate is told, one download beside one upload had 3.7 of the
+//! 8.5 Mbit/s that it has over a FIFO (20 Mbit/s, 20 ms): its ACKs waited behind the upload.
 
 use linkhold_results::record::FlowDirection;
 use linkhold_scenario::Scenario;

@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn connections_that_keep_the_radio_busy_together_do_not_let_the_margin_grow() {
-        // Together they may send 16,000 bytes more: 11 ms. In the first second it is found out how many there are.
+        // Together they may send 16,000 bytes more: 11 ms. In the first second it is found out how many there
+        // are.
         for flows in [1, 4, 8] {
             let [early, late] = [1000, 2000].map(|millis| station(flows, 16_000 / flows as u64, millis));
             assert!(late.filled && late.margin.nanos < early.margin.nanos, "{flows} flows: {late:?}");
