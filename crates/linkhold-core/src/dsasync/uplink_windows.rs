@@ -6,9 +6,9 @@
 //!
 //! The base station sees what has left the radio, and lets the station send as far beyond that as
 //! [`UplinkRate::ahead`](super::uplink_rate::UplinkRate::ahead) says. So the station's queue is short
-//! whatever the wired round trip is. If the edge ought to be further than the station was told and no ACK passes that
-//! could tell it so, an ACK is made up that repeats the last one with a larger window: a window update, which
-//! no sender takes for a duplicate (RFC 5681 section 2).
+//! whatever the wired round trip is. If the edge ought to be further than the station was told and no ACK
+//! passes that could tell it so, an ACK is made up that repeats the last one with a larger window: a window
+//! update, which no sender takes for a duplicate (RFC 5681 section 2).
 //!
 //! A station is never told a window larger than the correspondent offered last, or a right edge before one
 //! it was told earlier. Flows that are signed or whose window scale is unknown are left alone.
