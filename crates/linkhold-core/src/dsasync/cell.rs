@@ -9,10 +9,10 @@
 //! for all, the deficit round robin chooses who goes next, and the standing queue waits in the hold buffer.
 //!
 //! - **Limit**: the sum of the rates · the least local round trip, the transmit queue's time at the most that
-//!   the cell carried, a packet, and for each station what is acknowledged together and what delayed ACKs
-//!   leave unacknowledged: usually half a packet a flow, and more where more is known to wait for them
-//!   ([`Withheld`]). The most that the cell carried is remembered for 10 s at least, so that a low estimate
-//!   cannot confirm itself.
+//!   the cell carried, a packet, and for each station what passes while its ACKs wait behind its uploads,
+//!   what is acknowledged together, and what delayed ACKs leave unacknowledged: usually half a packet a flow,
+//!   and more where more is known to wait for them ([`Withheld`]). The most that the cell carried is
+//!   remembered for 10 s at least, so that a low estimate cannot confirm itself.
 //! - **Least local round trip**: stations share one radio. If a station's segments seldom find the radio
 //!   empty, its own time is known only from the few that did, and their ACKs were delayed.
 //! - **Windows**: a station's window is at least that of an equal part, as where the rate is told
@@ -79,16 +79,25 @@ pub(super) struct Sum {
     rate: f64,
     delayed: f64,
     bunches: f64,
+    /// Bytes that pass while ACKs wait behind uploads.
+    waits: f64,
     local: Duration,
 }
 
 impl Sum {
-    pub const NONE: Self =
-        Self { stations: 0, rate: 0.0, delayed: 0.0, bunches: 0.0, local: Duration::from_secs(1) };
+    pub const NONE: Self = Self {
+        stations: 0,
+        rate: 0.0,
+        delayed: 0.0,
+        bunches: 0.0,
+        waits: 0.0,
+        local: Duration::from_secs(1),
+    };
 
-    /// Adds a station with this local round trip.
-    pub fn add(&mut self, needs: Needs, local: Duration) {
+    /// Adds a station with this local round trip, and what its ACKs wait behind its uploads.
+    pub fn add(&mut self, needs: Needs, local: Duration, wait: Duration) {
         self.stations += 1;
+        self.waits += needs.rate * wait.as_nanos() as f64;
         self.rate += needs.rate;
         self.delayed += needs.delayed;
         self.bunches += needs.bunches;
@@ -102,7 +111,7 @@ impl Sum {
             return None;
         }
         let waits = queued + FULL_PACKET + self.bunches;
-        let needed = self.rate * self.local.as_nanos() as f64 + waits;
+        let needed = self.rate * self.local.as_nanos() as f64 + self.waits + waits;
         Some(Limit {
             most: (needed + self.delayed) as u64,
             delayed: self.delayed as u64,
@@ -231,11 +240,11 @@ mod tests {
     #[test]
     fn one_station_has_no_limit_and_two_have_one_together() {
         let (mut sum, mut cell) = (Sum::NONE, Cell::default());
-        sum.add(MBIT_12, Duration::from_millis(2));
+        sum.add(MBIT_12, Duration::from_millis(2), Duration::ZERO);
         cell.set(&sum, 6000.0, 1.0);
         assert!(cell.limit().is_none() && !cell.is_full(u64::MAX));
         // The second one's ACKs were delayed, and it has flows of which a half is not acknowledged.
-        sum.add(Needs { delayed: 11_250.0, ..MBIT_12 }, Duration::from_millis(28));
+        sum.add(Needs { delayed: 11_250.0, ..MBIT_12 }, Duration::from_millis(28), Duration::ZERO);
         cell.set(&sum, 6000.0, 2.0);
         let limit = *cell.limit().unwrap();
         assert_eq!(limit.most_of_one, 6000 + 6000 + 1500 + 6000);

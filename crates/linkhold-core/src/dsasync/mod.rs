@@ -54,6 +54,7 @@ mod keep_back;
 mod lateness;
 mod longest;
 mod min_filter;
+mod one_way;
 mod pacer;
 mod per_station;
 mod probes;

@@ -7,6 +7,7 @@
 //! - **Wired part**: `round_trip/wired.rs`.
 //! - **Radio part**: `round_trip/radio.rs`. What goes down begins a probe (`round_trip/sent.rs`), and what
 //!   comes up answers it (`round_trip/acked.rs`).
+//! - **Both directions of a station**: `round_trip/both_ways.rs`.
 //! - **Outstanding**, the bytes handed to the radio that stations have not acknowledged:
 //!   `round_trip/outstanding.rs`.
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
@@ -15,6 +16,7 @@
 
 mod acked;
 mod below;
+mod both_ways;
 mod others;
 mod outstanding;
 mod radio;
@@ -160,7 +162,7 @@ impl RoundTrips {
     /// without timestamps has its usual one.
     #[inline]
     pub fn uplink_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.stations.get(station)?.radio.uplink()
+        Some(self.stations.get(station)?.radio.uplink()? + self.downlink_wait(station))
     }
 
     /// A timestamp that went down to the station came back after this time.
@@ -232,24 +234,16 @@ impl RoundTrips {
         self.bdp.clamp(wired, radio + self.uplink_wait(flow.station), flow.handshake.mss, flows * present)
     }
 
-    /// How long an ACK of the station waits behind its own uploads.
-    fn uplink_wait(&self, station: StationId) -> Duration {
-        let Some(record) = self.stations.get(station) else { return Duration::ZERO };
-        let (Some(uplink), Some(local)) = (&record.uplink, record.radio.uplink()) else {
-            return Duration::ZERO;
-        };
-        uplink.wait(record.heard, local)
-    }
-
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
     pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
         let local = self.usual_radio_part(flow.station)?;
+        let wait = self.uplink_wait(flow.station);
         let among = match self.cell.limit() {
             Some(limit) => Among::Stations(limit),
             None if self.others.below() == 0 => Among::Alone,
             None => Among::Others { most: self.most_below(flow.station)?.0 },
         };
-        self.untold(flow.station)?.window(wired, local, flow.handshake.mss, among)
+        self.untold(flow.station)?.window(wired, local, wait, flow.handshake.mss, among)
     }
 
     /// True if the measured rate holds the flow down and its sender keeps to the window. When that rate

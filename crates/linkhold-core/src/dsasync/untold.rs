@@ -87,6 +87,10 @@ const FIRST_MARGIN: Duration = Duration::from_millis(30);
 /// Time between two looks at the radio counts up to this.
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
+/// An upload's ACK waits no longer below than this, as far as is allowed for: a station that is hardly served
+/// would make it seconds.
+const MOST_WAIT: Duration = Duration::from_millis(50);
+
 /// Bytes that count as next to nothing: two full packets.
 pub(super) const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
 
@@ -249,6 +253,12 @@ impl Untold {
         self.rate.is_filled().then_some((needed + waits) as u64)
     }
 
+    /// How long `queued` bytes and a packet take to the station, whose rate is at least `least`, bytes/ns.
+    pub fn takes(&self, queued: f64, least: f64) -> Duration {
+        let nanos = (queued + FULL_PACKET) / self.taken().max(least);
+        Duration::from_nanos(nanos as u64).min(MOST_WAIT)
+    }
+
     /// What the station needs below where it shares the cell; `None` before its rate is known.
     pub fn needs(&self) -> Option<Needs> {
         let rate = self.taken();
@@ -263,16 +273,24 @@ impl Untold {
     }
 
     /// The window of one of the station's connections with this wired round trip, bytes; `None` before the
-    /// rate is known. Where the station shares the cell, `among` says how.
-    pub fn window(&self, wired: Duration, local: Duration, mss: u32, among: Among<'_>) -> Option<u32> {
+    /// rate is known. Its ACKs wait for `wait` behind uploads. Where the station shares the cell, `among`
+    /// says how.
+    pub fn window(
+        &self,
+        wired: Duration,
+        local: Duration,
+        wait: Duration,
+        mss: u32,
+        among: Among<'_>,
+    ) -> Option<u32> {
         let (mut fast, mut slow) = (self.rate.rates.fast(), self.rate.rates.slow());
-        let mut waits = local.as_nanos() as f64 + self.margin.nanos;
+        let mut waits = (local + wait).as_nanos() as f64 + self.margin.nanos;
         if let Among::Others { most } = among {
             waits += most as f64 / self.taken();
         }
         if let Among::Stations(cell) = among {
             (fast, slow) = (fast.max(cell.fair), slow.max(cell.fair));
-            waits = local.min(cell.local).as_nanos() as f64 + self.margin.nanos + cell.below;
+            waits = (local.min(cell.local) + wait).as_nanos() as f64 + self.margin.nanos + cell.below;
         }
         let segment = mss.clamp(536, 9000);
         let bytes = slow * wired.as_nanos() as f64 + f64::midpoint(fast, slow) * waits;

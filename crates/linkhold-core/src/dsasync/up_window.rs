@@ -5,6 +5,7 @@
 
 use core::cmp::Ordering;
 
+use super::one_way::OneWay;
 use super::probes::PROBE_LIFE;
 use super::shares::Tally;
 use crate::packet::TcpTimestamp;
@@ -26,6 +27,8 @@ pub(super) struct UpWindow {
     /// The newest timestamp that went down to the station, and one whose answer is still waited for.
     newest: Option<u32>,
     echo: Option<Echo>,
+    /// How long its segments wait at the station.
+    pub one_way: OneWay,
 }
 
 /// A timestamp that went down for the first time. Whatever the station sends after it came repeats it (RFC

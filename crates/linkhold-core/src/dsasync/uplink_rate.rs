@@ -24,6 +24,12 @@ const UPLINK_PART: f64 = 0.1;
 /// Uplink bytes are counted over at least this time.
 const TILE: Duration = Duration::from_millis(8);
 
+/// Most stations' segments have as many bytes of data.
+const LIKELY_MSS: u32 = 1460;
+
+/// Slowest uplink for which times are worked out, bytes/ns: 80 kbit/s.
+const LEAST_RATE: f64 = 1e-5;
+
 /// A station that sends nothing for this long had nothing to send, or was away.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -95,13 +101,23 @@ impl UplinkRate {
         self.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
-    /// How long an ACK waits behind the data that the station was told it may send; nothing where the station
-    /// had sent none for a while at `time`, or its rate is not known.
-    pub fn wait(&self, time: Instant, local: Duration) -> Duration {
-        if !self.filled || self.heard + PAUSE < time {
-            return Duration::ZERO;
-        }
-        local + Duration::from_nanos(self.margin.nanos as u64)
+    /// True if the station had sent something shortly before `time`, and its rate is known.
+    #[inline]
+    pub fn is_sending(&self, time: Instant) -> bool {
+        self.filled && time <= self.heard + PAUSE
+    }
+
+    /// How long the data takes that the station was told it may send, on a radio that carries `down` to it,
+    /// bytes/ns.
+    pub fn takes(&self, local: Duration, down: f64) -> Duration {
+        let bytes = self.ahead(local, LIKELY_MSS).map_or(0.0, f64::from) * self.shares.count();
+        let rate = self.rate().max(f64::midpoint(down, self.rate()));
+        Duration::from_nanos((bytes / rate.max(LEAST_RATE)) as u64)
+    }
+
+    /// Mean rate over the slow window, bytes/ns.
+    pub fn rate(&self) -> f64 {
+        self.rates.slow()
     }
 
     /// A silence begins or ends.
@@ -151,13 +167,18 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_waits_behind_uploads_only_while_there_are_some() {
+    fn what_a_station_may_send_takes_its_time_at_its_rate_or_at_its_part_of_the_radio() {
         let uplink = station(1, 16_000, 2000);
         let (margin, heard) = (Duration::from_nanos(uplink.margin.nanos as u64), uplink.heard);
-        assert_eq!(uplink.wait(heard, LOCAL), LOCAL + margin);
-        assert_eq!(uplink.wait(heard + PAUSE, LOCAL), LOCAL + margin);
-        assert_eq!(uplink.wait(heard + PAUSE + Duration::from_millis(1), LOCAL), Duration::ZERO);
-        let new = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
-        assert_eq!(new.wait(Instant::ZERO, LOCAL), Duration::ZERO);
+        // A segment more than the margin is allowed: here that is a millisecond.
+        let wait = LOCAL + margin + Duration::from_millis(1);
+        let near = |took: Duration, ms: Duration| took.as_nanos().abs_diff(ms.as_nanos()) < 100_000;
+        assert!(near(uplink.takes(LOCAL, 0.0), wait), "{} {wait}", uplink.takes(LOCAL, 0.0));
+        // It has as much as the downlink, and then a third.
+        assert!(near(uplink.takes(LOCAL, 0.0015), wait));
+        assert!(near(uplink.takes(LOCAL, 0.0045), Duration::from_nanos(wait.as_nanos() / 2)));
+        assert!(uplink.is_sending(heard) && uplink.is_sending(heard + PAUSE));
+        assert!(!uplink.is_sending(heard + PAUSE + Duration::from_millis(1)));
+        assert!(!UplinkRate::new(Limits::new(&DsaSyncConfig::default())).is_sending(Instant::ZERO));
     }
 }

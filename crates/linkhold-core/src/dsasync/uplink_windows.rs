@@ -102,8 +102,13 @@ fn tell_how_far(
     let flow = shared.flows.at(slot);
     let up = flow.up.get_or_insert_with(Box::default);
     let silences = shared.monitor.silences_of(packet.station);
-    if let Some(took) = up.end_echo(now, packet.tcp.timestamp, silences) {
+    let took = up.end_echo(now, packet.tcp.timestamp, silences);
+    let waited = up.one_way.on_segment(now, packet.tcp.timestamp);
+    if let Some(took) = took {
         round_trips.on_echo(now, packet.station, took);
+    }
+    if let Some(waited) = waited {
+        round_trips.on_data_waited(now, packet.station, waited, took);
     }
     let local = round_trips.uplink_radio_part(packet.station).unwrap_or_default();
     let Some(uplink) = round_trips.uplink_at(packet.station) else { return };

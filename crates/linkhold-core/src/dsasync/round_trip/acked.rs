@@ -15,7 +15,7 @@ use crate::dsasync::pacer::{AQM_TARGET, Pacer};
 use crate::dsasync::probes::EMPTY_RADIO;
 use crate::dsasync::shared::Shared;
 use crate::packet::{PacketView, StationId};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::BitRate;
 
 impl RoundTrips {
@@ -101,6 +101,7 @@ impl RoundTrips {
             }
             return;
         }
+        let wait = if self.bdp.is_told() { Duration::ZERO } else { self.uplink_wait(packet.station) };
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);
@@ -108,7 +109,7 @@ impl RoundTrips {
         if silences == Some(probe.silences) {
             // A full segment would have taken longer, and windows are made of those.
             let shorter = self.bdp.takes(probe.shorter);
-            record.radio.add(now, probe, newest, shorter);
+            record.radio.add(now, probe, newest, shorter, wait);
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = record.radio.empty.get()
             {
@@ -147,7 +148,7 @@ impl RoundTrips {
     #[inline(never)]
     fn measure_acked(&mut self, now: Instant, station: StationId, delivered: u64, beside: u64, here: Here) {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
-        let local = self.usual_radio_part(station).unwrap_or_default();
+        let local = self.local_part(station).unwrap_or_default();
         let (others, _) = self.others_under_way(now, station);
         if self.cell.total_mut().is_some() {
             let mut of_all = self.cell.under_way(self.outstanding, self.first, others, local);

@@ -67,7 +67,7 @@ impl RoundTrips {
         };
         let queued = self.bdp.carried_in(self.transmit_queue);
         let untold = self.untold(station)?;
-        let local = self.usual_radio_part(station)?;
+        let local = self.local_part(station)?;
         let own = untold.most_below(local, queued, fair)?;
         Some((shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64)), local))
     }
@@ -173,13 +173,15 @@ impl RoundTrips {
             return;
         }
         let mut sum = Sum::NONE;
-        for record in self.stations.iter() {
+        for number in 0..self.stations.len() {
+            let station = StationId(number as u32);
+            let Some(record) = self.stations.get(station) else { continue };
             let local = record.radio.usual();
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
             if let Some(untold) = &record.untold
                 && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
             {
-                sum.add(needs, local);
+                sum.add(needs, local, self.uplink_wait(station));
             }
         }
         self.cell.set(&sum, self.bdp.carried_in(self.transmit_queue), self.bdp.stations());

@@ -40,6 +40,17 @@ pub(super) struct RadioPart {
     any: MinFilter,
     /// Least time from a timestamp that went down to data from the station that repeats it.
     pub echoed: MinFilter,
+    /// Smoothed time that its data waits at the station.
+    pub uplink_wait: Option<Duration>,
+    /// As `echoed`, less the wait at the station: the least, and smoothed.
+    pub turned: MinFilter,
+    pub usually_turned: Option<Duration>,
+}
+
+/// Smooths a time over some eight samples.
+pub(super) fn smooth(old: Option<Duration>, sample: Duration) -> Duration {
+    let old = old.unwrap_or(sample).as_nanos();
+    Duration::from_nanos(old - old / 8 + sample.as_nanos() / 8)
 }
 
 impl RadioPart {
@@ -55,13 +66,23 @@ impl RadioPart {
 
     /// From an ACK that goes down to data that comes up.
     pub fn uplink(&self) -> Option<Duration> {
+        if let Some(turned) = self.turned.get() {
+            return Some(turned);
+        }
         let usual = self.usual()?;
         Some(self.echoed.get().map_or(usual, |echoed| echoed.min(usual)))
     }
 
     /// The station acknowledged what was sent up to `newest` of the probe's segments. A full segment takes
-    /// longer than the probe's first by `shorter`.
-    pub fn add(&mut self, now: Instant, probe: &RadioProbe, newest: Departure, shorter: Duration) {
+    /// longer than the probe's first by `shorter`. The ACK waited for `wait` behind uploads.
+    pub fn add(
+        &mut self,
+        now: Instant,
+        probe: &RadioProbe,
+        newest: Departure,
+        shorter: Duration,
+        wait: Duration,
+    ) {
         let took = now.since(probe.first.at) + shorter;
         self.any.add(now, took);
         if probe.empty {
@@ -69,9 +90,9 @@ impl RadioPart {
             // A segment that nothing followed may have waited for the station's delayed ACK, and one that
             // another followed late did.
             if probe.next.is_some() {
-                let took = now.since(newest.at);
-                let usual = self.usual.unwrap_or(took).as_nanos();
-                self.usual = Some(Duration::from_nanos(usual - usual / 8 + took.as_nanos() / 8));
+                let took =
+                    now.since(newest.at).saturating_sub(wait).max(self.empty.get().unwrap_or_default());
+                self.usual = Some(smooth(self.usual, took));
             }
         }
     }

@@ -117,7 +117,7 @@ impl RoundTrips {
     /// outstanding bytes before it.
     #[inline(never)]
     fn measure_sent(&mut self, now: Instant, flow: &mut Flow, sent: &SentDown, under_way: u64) {
-        let local = self.usual_radio_part(flow.station).unwrap_or_default();
+        let local = self.local_part(flow.station).unwrap_or_default();
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
         self.cell.on_sent(now, bytes);
         let (others, _) = self.others_under_way(now, flow.station);

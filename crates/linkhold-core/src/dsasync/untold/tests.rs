@@ -42,8 +42,9 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
                 untold.look(now, under_way.dry);
                 // What has no window yet is in slow start: ten segments, doubling each round trip.
                 let free = (14_480u64 << (at / wired as u64).min(6)).min(1_000_000);
-                let window =
-                    untold.window(ms(wired as u64), ms(LOCAL), 1448, Among::Alone).map_or(free, u64::from);
+                let window = untold
+                    .window(ms(wired as u64), ms(LOCAL), ms(0), 1448, Among::Alone)
+                    .map_or(free, u64::from);
                 edge = edge.max(acked + window);
             }
             edge = edge.max(14_480);
@@ -197,16 +198,16 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     let ms = Duration::from_millis;
     let mut untold = untold(0.1);
     assert_eq!(
-        (untold.window(ms(100), ms(4), 1448, Among::Alone), untold.most_below(ms(4), 5000.0, None)),
+        (untold.window(ms(100), ms(4), ms(0), 1448, Among::Alone), untold.most_below(ms(4), 5000.0, None)),
         (None, None)
     );
     let _ = run(&mut untold, 100, 60, |_| 1000);
     let margin = untold.margin.nanos / 1e6;
-    let window = f64::from(untold.window(ms(100), ms(4), 1448, Among::Alone).unwrap());
+    let window = f64::from(untold.window(ms(100), ms(4), ms(0), 1448, Among::Alone).unwrap());
     let expected = 1000.0 * (100.0 + 4.0 + margin) + 1448.0;
     assert!((window / expected - 1.0).abs() < 0.05, "{window} instead of {expected}");
     untold.shares.count = 4.0;
-    let part = f64::from(untold.window(ms(100), ms(4), 1448, Among::Alone).unwrap()) - 1448.0;
+    let part = f64::from(untold.window(ms(100), ms(4), ms(0), 1448, Among::Alone).unwrap()) - 1448.0;
     assert!(((window - 1448.0) / part - 4.0).abs() < 0.01);
     let below = untold.most_below(ms(4), 5000.0, Some(f64::INFINITY)).unwrap();
     assert!((11_250..=22_250).contains(&below), "{below}");
