@@ -193,7 +193,7 @@ pub const TOLD_LATE_SEVERAL: Conditions = Conditions {
     set: &["duration=13s", "warm_up=3s"],
     cases: &["no-copies", "both"],
     congestion: CUBIC,
-    seeds: &[2],
+    seeds: &[1, 2, 3],
 };
 
 /// The same where nobody tells the rate either: the plain router, and dsasync as it comes.
@@ -201,5 +201,6 @@ pub const TOLD_LATE_NO_RATE: Conditions = Conditions {
     name: "told late, no rate",
     set: &["duration=13s", "warm_up=3s", "radio.rate_told=false"],
     cases: &["fifo", "dsasync"],
+    seeds: &[2],
     ..TOLD_LATE_SEVERAL
 };
