@@ -24,6 +24,9 @@ const UPLINK_PART: f64 = 0.1;
 /// Uplink bytes are counted over at least this time.
 const TILE: Duration = Duration::from_millis(8);
 
+/// A station that has sent nothing for this long, silences included, had nothing to send.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+
 /// Most stations' segments have as many bytes of data.
 const LIKELY_MSS: u32 = 1460;
 
@@ -39,7 +42,11 @@ pub(super) struct UplinkRate {
     limits: Limits,
     rates: Rates,
     began: Instant,
+    /// When data last came up, and the same with the time of silences left out.
+    came: Instant,
     heard: Instant,
+    /// A silence, at least, has begun since then, and the station was sending as it did.
+    cut_off: bool,
     bytes: u64,
     limited: bool,
     filled: bool,
@@ -54,7 +61,9 @@ impl UplinkRate {
             limits: Limits { dry_share: limits.dry_share * UPLINK_PART, ..limits },
             rates: Rates::new(limits.fast, limits.slow),
             began: Instant::ZERO,
+            came: Instant::ZERO,
             heard: Instant::ZERO,
+            cut_off: false,
             bytes: 0,
             limited: true,
             filled: false,
@@ -69,7 +78,7 @@ impl UplinkRate {
     /// several.
     pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
         let paused = now.since(self.heard) > PAUSE;
-        self.heard = now;
+        (self.came, self.heard, self.cut_off) = (now, now, false);
         let allowed = allowed as f64 * self.shares.count();
         let dry = allowed <= self.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
         if paused {
@@ -107,6 +116,12 @@ impl UplinkRate {
         self.filled && time <= self.heard + PAUSE
     }
 
+    /// True if the station may not send much more than it does: otherwise it has little to send, and its data
+    /// waits for nothing.
+    pub fn is_greedy(&self, local: Duration) -> bool {
+        self.rates.fast() * (local.as_nanos() as f64 + self.margin.nanos) >= 2.0 * f64::from(LIKELY_MSS)
+    }
+
     /// How long the data takes that the station was told it may send, on a radio that carries `down` to it,
     /// bytes/ns.
     pub fn takes(&self, local: Duration, down: f64) -> Duration {
@@ -120,10 +135,14 @@ impl UplinkRate {
         self.rates.slow()
     }
 
-    /// A silence begins or ends.
+    /// A silence begins or ends. A station that was sending goes on with it, and another does not begin.
     pub fn interrupt(&mut self, now: Instant) {
         self.margin.looked = now;
-        (self.began, self.heard, self.bytes) = (now, now, 0);
+        (self.began, self.bytes) = (now, 0);
+        self.cut_off = now <= self.heard + PAUSE || (self.cut_off && now <= self.came + LONGEST_SILENCE);
+        if self.cut_off {
+            self.heard = now;
+        }
     }
 }
 
@@ -180,5 +199,25 @@ mod tests {
         assert!(uplink.is_sending(heard) && uplink.is_sending(heard + PAUSE));
         assert!(!uplink.is_sending(heard + PAUSE + Duration::from_millis(1)));
         assert!(!UplinkRate::new(Limits::new(&DsaSyncConfig::default())).is_sending(Instant::ZERO));
+        // A silence that begins when it has sent nothing for long does not make it send.
+        let mut quiet = uplink.clone();
+        for ms in [200, 300] {
+            quiet.interrupt(heard + Duration::from_millis(ms));
+        }
+        assert!(!quiet.is_sending(heard + Duration::from_millis(300)));
+        // One that cuts it off does not end that, unless it is very long.
+        for (until, sends) in [(5000, true), (20_000, false)] {
+            let mut cut_off = uplink.clone();
+            cut_off.interrupt(heard + Duration::from_millis(20));
+            let end = heard + Duration::from_millis(until);
+            cut_off.interrupt(end);
+            assert_eq!(cut_off.is_sending(end), sends, "{until} ms");
+        }
+        // 200 bytes each 90 ms, as a control connection has them, are not all that it may send.
+        let mut thin = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
+        for number in 0..50 {
+            thin.on_came_up(Instant::from_millis(1000 + 90 * number), 200, 65_535, LOCAL);
+        }
+        assert!(uplink.is_greedy(LOCAL) && !thin.is_greedy(LOCAL), "{thin:?}");
     }
 }

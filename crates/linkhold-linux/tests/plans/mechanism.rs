@@ -73,8 +73,8 @@ pub fn plans() -> Vec<Plan> {
     ]
 }
 
-/// The chain does not hide holes from the sender, so it depends on the run whether a loss costs a window: of 36
-/// runs (seeds 1 to 3) one had 0.66 of the limit, the others 0.77 to 0.98.
+/// The chain does not hide holes from the sender, so it depends on the run whether a loss costs a window: of
+/// 36 runs (seeds 1 to 3) one had 0.66 of the limit, the others 0.77 to 0.98.
 fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
     let pairs = runs.of_with("both", "no-copies")?;
     for (both, alone) in &pairs {
