@@ -39,7 +39,7 @@ struct Cell {
     bursts: bool,
 }
 
-/// Cells that miss the check, with 0.65 to 0.7 of a download's part: four uploads of a slow radio, each with
+/// Cells that miss the check, with 0.61 to 0.65 of a download's part: four uploads of a slow radio, each with
 /// the least window, fill its uplink for a quarter of a second.
 fn is_missed(cell: Cell) -> bool {
     let Cell { rate_told, rate, rtt, uploads, bursts, .. } = cell;

@@ -80,7 +80,7 @@ pub(super) struct Sum {
     delayed: f64,
     bunches: f64,
     /// Bytes that pass while ACKs wait behind uploads.
-    waits: f64,
+    behind_uploads: f64,
     local: Duration,
 }
 
@@ -90,14 +90,14 @@ impl Sum {
         rate: 0.0,
         delayed: 0.0,
         bunches: 0.0,
-        waits: 0.0,
+        behind_uploads: 0.0,
         local: Duration::from_secs(1),
     };
 
     /// Adds a station with this local round trip, and what its ACKs wait behind its uploads.
     pub fn add(&mut self, needs: Needs, local: Duration, wait: Duration) {
         self.stations += 1;
-        self.waits += needs.rate * wait.as_nanos() as f64;
+        self.behind_uploads += needs.rate * wait.as_nanos() as f64;
         self.rate += needs.rate;
         self.delayed += needs.delayed;
         self.bunches += needs.bunches;
@@ -111,7 +111,7 @@ impl Sum {
             return None;
         }
         let waits = queued + FULL_PACKET + self.bunches;
-        let needed = self.rate * self.local.as_nanos() as f64 + self.waits + waits;
+        let needed = self.rate * self.local.as_nanos() as f64 + self.behind_uploads + waits;
         Some(Limit {
             most: (needed + self.delayed) as u64,
             delayed: self.delayed as u64,
@@ -251,6 +251,15 @@ mod tests {
         assert_eq!(limit.most, limit.most_of_one + 11_250);
         assert!((limit.fair - 0.0015).abs() < 1e-9 && (limit.below - 4.5e6).abs() < 1.0);
         assert!(!cell.is_full(limit.most - 1) && cell.is_full(limit.most));
+        // What passes while one's ACKs wait behind its uploads may lie below as well.
+        sum.add(
+            Needs { rate: 0.0, bunches: 0.0, ..MBIT_12 },
+            Duration::from_millis(2),
+            Duration::from_millis(9),
+        );
+        assert_eq!(sum.limit(6000.0, 2.0).unwrap().most, limit.most);
+        sum.add(Needs { bunches: 0.0, ..MBIT_12 }, Duration::from_millis(2), Duration::from_millis(4));
+        assert_eq!(sum.limit(6000.0, 2.0).unwrap().most, limit.most + 3000 + 6000);
         // What lies below of a station that is set aside does not count.
         cell.put_aside(5000);
         assert!(!cell.is_full(limit.most + 4999) && cell.is_full(limit.most + 5000));

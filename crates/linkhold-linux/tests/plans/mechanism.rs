@@ -89,12 +89,11 @@ fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
             alone.mechanism()?.counter("copies_sent")?,
             0,
         );
+        let (goodput, before) = (both.record.totals.goodput_bps, alone.record.totals.goodput_bps);
+        findings.at_least(both, "goodput beside dsasync's alone", goodput / before, 1.5);
         findings.at_least(both, "goodput / limit", both.record.totals.limit_share, 0.5);
     }
     if let Some((last, _)) = pairs.last() {
-        let both: f64 = pairs.iter().map(|(both, _)| both.record.totals.goodput_bps).sum();
-        let alone: f64 = pairs.iter().map(|(_, alone)| alone.record.totals.goodput_bps).sum();
-        findings.at_least(last, "goodput of all seeds beside dsasync's alone", both / alone, 1.5);
         let share: f64 = pairs.iter().map(|(both, _)| both.record.totals.limit_share).sum();
         findings.at_least(last, "mean goodput / limit", share / pairs.len() as f64, 0.75);
     }

@@ -173,9 +173,8 @@ impl RoundTrips {
             return;
         }
         let mut sum = Sum::NONE;
-        for number in 0..self.stations.len() {
+        for (number, record) in self.stations.iter().enumerate() {
             let station = StationId(number as u32);
-            let Some(record) = self.stations.get(station) else { continue };
             let local = record.radio.usual();
             let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
             if let Some(untold) = &record.untold

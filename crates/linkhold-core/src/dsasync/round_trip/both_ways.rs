@@ -65,7 +65,7 @@ impl RoundTrips {
         if !uplink.is_sending(record.heard) {
             return Duration::ZERO;
         }
-        let down = if self.bdp.is_told() { None } else { record.untold.as_ref() };
+        let down = self.untold(station);
         let wait = match record.radio.uplink_wait {
             Some(waited) if !self.bdp.is_told() => waited,
             _ if !uplink.is_greedy(local) => Duration::ZERO,
@@ -77,12 +77,12 @@ impl RoundTrips {
     /// How much longer than without downloads an upload's ACK takes to the station.
     pub(super) fn downlink_wait(&self, station: StationId) -> Duration {
         let Some(record) = self.stations.get(station) else { return Duration::ZERO };
-        let (Some(untold), false) = (&record.untold, self.bdp.is_told() || self.is_shared()) else {
+        let Some(untold) = self.untold(station) else { return Duration::ZERO };
+        if self.is_shared() || record.outstanding == 0 {
             return Duration::ZERO;
-        };
+        }
         let queued = self.bdp.carried_in(self.transmit_queue);
         match (record.radio.usually_turned, record.radio.turned.get()) {
-            _ if record.outstanding == 0 => Duration::ZERO,
             (Some(usual), Some(least)) => {
                 usual.saturating_sub(least).min(untold.takes(ALLOWED * queued, 0.0))
             }
