@@ -16,10 +16,10 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::command::{CommandError, run};
@@ -30,6 +30,9 @@ const NETNS_DIR: &str = "/run/netns";
 const PREFIX: &str = "lh-";
 /// Linux interface names hold 15 characters (IFNAMSIZ less the final zero).
 const MAX_INTERFACE_NAME: usize = 15;
+
+/// Buckets of a namespace's own table of connections, for tens of thousands of them.
+const CONNECTION_BUCKETS: &str = "16384";
 
 /// Namespaces made by this process and not yet removed.
 static LIVE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -74,7 +77,7 @@ impl NetNs {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
         remember(&name);
-        if let Err(error) = run("ip", &["netns", "add", &name]) {
+        if let Err(error) = add(&name) {
             forget(&name);
             return Err(error.into());
         }
@@ -253,6 +256,31 @@ impl Drop for NetNs {
     fn drop(&mut self) {
         remove(&self.name);
     }
+}
+
+/// Makes a named namespace with a table of connections of its own.
+///
+/// Otherwise all namespaces share one table, which has a bucket for each 100 kB or so of the machine's memory,
+/// and each reading of a namespace's connections goes through all of it: with 262,144 buckets the testbed's
+/// looks took a whole processor, and runs came late.
+fn add(name: &str) -> Result<String, CommandError> {
+    let add = || run("ip", &["netns", "add", name]);
+    let Some(parent) = parent_of_all() else { return add() };
+    let inside = || setns(parent, CloneFlags::CLONE_NEWNET).is_ok().then(add);
+    let added = std::thread::scope(|scope| scope.spawn(inside).join());
+    added.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).unwrap_or_else(add)
+}
+
+/// A namespace whose children each have a table of connections of their own (ip-sysctl,
+/// `tcp_child_ehash_entries`); `None` before Linux 6.1.
+fn parent_of_all() -> Option<&'static File> {
+    static PARENT: OnceLock<Option<File>> = OnceLock::new();
+    let make = || {
+        unshare(CloneFlags::CLONE_NEWNET).ok()?;
+        std::fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTION_BUCKETS).ok()?;
+        File::open("/proc/thread-self/ns/net").ok()
+    };
+    PARENT.get_or_init(|| std::thread::spawn(make).join().ok().flatten()).as_ref()
 }
 
 /// Joins two namespaces by a veth pair, both ends up. Packets leave it in the order in which they were given

@@ -8,11 +8,11 @@ use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
-use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::capture::Capture;
 use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
+use crate::{Outcome, skipped};
 
 pub const MEGABYTE: u64 = 1_000_000;
 /// A steady flow, bytes per second. It lasts as long as a test needs, and a capture keeps up with it.
@@ -44,6 +44,20 @@ pub fn hosts_receive_on_one_processor() -> Outcome {
         let masks = host.run("sh", &["-c", &script])?;
         let steered = |mask: &str| u64::from_str_radix(&mask.replace(',', ""), 16) == Ok(1);
         assert!(masks.lines().count() > 0 && masks.lines().all(steered), "{interface}: {masks}");
+    }
+    Ok(())
+}
+
+/// A shared table is large, and each look at a host's connections would go through all of it.
+pub fn hosts_have_tables_of_their_own() -> Outcome {
+    if !std::path::Path::new("/proc/sys/net/ipv4/tcp_child_ehash_entries").exists() {
+        return skipped("Linux before 6.1 has one table of connections");
+    }
+    let path = Path::build()?;
+    for host in [&path.ch, &path.bs, &path.sh] {
+        // Negative: that of the initial namespace (ip-sysctl).
+        let buckets: i64 = host.run("cat", &["/proc/sys/net/ipv4/tcp_ehash_entries"])?.trim().parse()?;
+        assert!((1..=16_384).contains(&buckets), "{}: {buckets} buckets", host.name());
     }
     Ok(())
 }

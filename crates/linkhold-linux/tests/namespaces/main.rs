@@ -81,10 +81,11 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 61] = [
+    let tests: [NamedTest; 62] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
+        plain("hosts_have_tables_of_connections_of_their_own", behaviour::hosts_have_tables_of_their_own),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         plain("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
