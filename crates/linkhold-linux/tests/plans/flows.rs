@@ -55,6 +55,15 @@ pub fn plans() -> Vec<Plan> {
             check: datagrams_wait,
             agree: Some(same_datagrams),
         },
+        Plan {
+            name: "a_download_and_an_upload_of_a_station_both_have_their_parts",
+            shows: "Beside an upload of its own station a download has eight tenths of what it has over a plain router, or of half \
+                    of what that router carries, and so has the upload, whether the rate is told or not. Without windows that \
+                    allow for the ACKs' wait in the other direction's queue one of them would have half of its part.",
+            conditions: &[BOTH_WAYS],
+            check: both_ways,
+            agree: None,
+        },
     ]
 }
 
@@ -109,6 +118,46 @@ mechanism = "dsasync"
     ),
     set: &[],
     cases: &["fifo", "hold"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+/// The cell that `sim/tests/both_ways.rs` has among many, shorter.
+const BOTH_WAYS: Conditions = Conditions {
+    name: "download and upload",
+    scenario: Source::Text(
+        r#"
+schema = "linkhold.scenario/1"
+name = "both"
+duration = "15s"
+warm_up = "5s"
+[wired]
+rate = "200Mbit/s"
+rtt = "20ms"
+[radio]
+phy_rate = "20Mbit/s"
+mac_efficiency = 0.73
+[router]
+limit = "100pkt"
+[tcp]
+profile = "linux"
+[[flows]]
+direction = "downlink"
+[[flows]]
+direction = "uplink"
+[[cases]]
+name = "fifo"
+[[cases]]
+name = "told"
+mechanism = "dsasync"
+[[cases]]
+name = "untold"
+mechanism = "dsasync"
+set = { "radio.rate_told" = false }
+"#,
+    ),
+    set: &[],
+    cases: &["fifo", "told", "untold"],
     congestion: CUBIC,
     seeds: ONE,
 };
@@ -279,6 +328,34 @@ fn uplink_shaping(runs: &Runs, findings: &mut Findings) -> Answer {
         findings.at_most(one, "deviation of the delay, of the plain router's", ratio, 0.9);
         findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.3);
         findings.some(one, "packets held", one.mechanism()?.counter("holds")?);
+    }
+    Ok(())
+}
+
+/// What is asked of each is what `sim/tests/both_ways.rs` asks of its cells.
+fn both_ways(runs: &Runs, findings: &mut Findings) -> Answer {
+    let ways = |of: &Evidence| {
+        [FlowDirection::Downlink, FlowDirection::Uplink].map(|direction| {
+            let flows = of.record.flows.iter().filter(|flow| flow.direction == direction);
+            flows.map(|flow| flow.goodput_bps).sum::<f64>()
+        })
+    };
+    for case in ["told", "untold"] {
+        for (one, plain) in runs.of_with(case, "fifo")? {
+            let (has, had) = (ways(one), ways(plain));
+            let all: f64 = had.iter().sum();
+            findings.at_least(
+                one,
+                "goodput both ways, of the plain router's",
+                has.iter().sum::<f64>() / all,
+                0.95,
+            );
+            for (way, (has, had)) in ["download", "upload"].iter().zip(has.into_iter().zip(had)) {
+                let part = has / had.min(all / 2.0);
+                findings.at_least(one, &format!("the {way}'s goodput, of its part"), part, 0.8);
+            }
+            findings.some(one, "packets held", one.mechanism()?.counter("holds")?);
+        }
     }
     Ok(())
 }
