@@ -260,9 +260,9 @@ impl Drop for NetNs {
 
 /// Makes a named namespace with a table of connections of its own.
 ///
-/// Otherwise all namespaces share one table, which has a bucket for each 100 kB or so of the machine's memory,
-/// and each reading of a namespace's connections goes through all of it: with 262,144 buckets the testbed's
-/// looks took a whole processor, and runs came late.
+/// Otherwise all namespaces share one table, which has a bucket for each 100 kB or so of the machine's
+/// memory, and each reading of a namespace's connections goes through all of it: with 262,144 buckets the
+/// testbed's looks took most of a processor, and runs came late.
 fn add(name: &str) -> Result<String, CommandError> {
     let add = || run("ip", &["netns", "add", name]);
     let Some(parent) = parent_of_all() else { return add() };
