@@ -31,8 +31,9 @@ const PREFIX: &str = "lh-";
 /// Linux interface names hold 15 characters (IFNAMSIZ less the final zero).
 const MAX_INTERFACE_NAME: usize = 15;
 
-/// Buckets of a namespace's own table of connections, for tens of thousands of them.
-const CONNECTION_BUCKETS: &str = "16384";
+/// Buckets of a namespace's own table of connections, for thousands of them. The kernel allows it half as
+/// many in TIME_WAIT.
+const CONNECTION_BUCKETS: &str = "4096";
 
 /// Namespaces made by this process and not yet removed.
 static LIVE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
