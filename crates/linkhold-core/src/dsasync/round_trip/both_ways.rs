@@ -97,3 +97,99 @@ impl RoundTrips {
         Some(self.usual_radio_part(station)? + self.uplink_wait(station))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsasync::config::DsaSyncConfig;
+    use crate::dsasync::shares::Tally;
+    use crate::units::{BitRate, Fraction};
+
+    const STATION: StationId = StationId(0);
+    const LOCAL: Duration = Duration::from_millis(4);
+    /// When its last data came.
+    const END: u64 = 3000;
+
+    /// A station that sends 1500 bytes each millisecond for two seconds, and may send more at any time.
+    fn uploading(told: bool) -> RoundTrips {
+        let mut trips = RoundTrips::new(&DsaSyncConfig::default());
+        if told {
+            trips.set_capacity(BitRate::from_mbps(24), Fraction::ONE);
+        }
+        trips.stations.at(STATION).radio.empty.add(Instant::from_millis(1000), LOCAL);
+        let mut tally = Tally::default();
+        for now in (1001..=END).map(Instant::from_millis) {
+            let uplink = trips.uplink_at(STATION).expect("windows are held down");
+            uplink.shares.add(now, 1500, &mut tally);
+            uplink.on_came_up(now, 1500, 16_000, LOCAL);
+        }
+        trips.stations.at(STATION).heard = Instant::from_millis(END);
+        trips
+    }
+
+    /// The same, whose data has waited so many ms, as its timestamps say; an ACK that goes down is answered
+    /// after `took` ms.
+    fn waiting(told: bool, waited: u64, took: Option<u64>) -> RoundTrips {
+        let mut trips = uploading(told);
+        let [waited, took] = [Some(waited), took].map(|ms| ms.map(Duration::from_millis));
+        for ms in END - 50..END {
+            trips.on_data_waited(Instant::from_millis(ms), STATION, waited.unwrap_or_default(), took);
+        }
+        trips
+    }
+
+    fn near(time: Duration, ms: u64) -> bool {
+        time.as_nanos().abs_diff(Duration::from_millis(ms).as_nanos()) < 500_000
+    }
+
+    #[test]
+    fn an_ack_waits_as_long_as_the_data_before_it_as_far_as_that_is_believed() {
+        for (waited, expected) in [(0, 0), (30, 30), (240, 240), (2000, 250)] {
+            let wait = waiting(false, waited, None).uplink_wait(STATION);
+            assert!(near(wait, expected), "{waited} ms: {wait}");
+        }
+        assert_eq!(RoundTrips::new(&DsaSyncConfig::default()).uplink_wait(STATION), Duration::ZERO);
+    }
+
+    #[test]
+    fn nothing_waits_behind_an_upload_that_is_over() {
+        let mut trips = waiting(false, 30, None);
+        trips.stations.at(STATION).heard = Instant::from_millis(END + 101);
+        assert_eq!(trips.uplink_wait(STATION), Duration::ZERO);
+    }
+
+    #[test]
+    fn without_timestamps_or_with_the_rate_told_the_wait_is_that_of_what_was_allowed() {
+        let estimated = uploading(false).uplink_wait(STATION);
+        assert!(estimated >= LOCAL && estimated < Duration::from_millis(50), "{estimated}");
+        // What timestamps say is not asked where the rate is told.
+        assert_eq!(waiting(true, 200, None).uplink_wait(STATION), uploading(true).uplink_wait(STATION));
+    }
+
+    #[test]
+    fn data_that_waited_for_the_end_of_a_silence_says_nothing() {
+        let mut trips = waiting(false, 30, None);
+        trips.silence_began(Instant::from_millis(END));
+        trips.silence_ended(Instant::from_millis(END + 300));
+        for ms in 301..340 {
+            let waited = Duration::from_millis(ms);
+            trips.on_data_waited(Instant::from_millis(END + ms), STATION, waited, None);
+        }
+        assert!(near(trips.uplink_wait(STATION), 30), "{}", trips.uplink_wait(STATION));
+    }
+
+    #[test]
+    fn an_uploads_ack_waits_for_what_its_answer_takes_beyond_the_least_without_the_wait_at_the_station() {
+        let mut trips = waiting(false, 20, Some(24));
+        assert_eq!(trips.uplink_radio_part(STATION), Some(LOCAL), "no download, and no wait for one");
+        trips.stations.at(STATION).outstanding = 30_000;
+        assert!(trips.untold_at(STATION).is_some());
+        assert!(near(trips.downlink_wait(STATION), 0), "{}", trips.downlink_wait(STATION));
+        for ms in 0..50 {
+            let (waited, took) = (Duration::from_millis(20), Duration::from_millis(27));
+            trips.on_data_waited(Instant::from_millis(END + ms), STATION, waited, Some(took));
+        }
+        assert!(near(trips.downlink_wait(STATION), 3), "{}", trips.downlink_wait(STATION));
+        assert!(trips.uplink_radio_part(STATION).is_some_and(|part| near(part, 7)));
+    }
+}
