@@ -135,19 +135,7 @@ impl NetNs {
     /// # Errors
     /// [`NetNsError::System`] if the thread cannot enter.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, NetNsError> {
-        let joined = std::thread::scope(|scope| {
-            scope
-                .spawn(|| {
-                    setns(&self.handle, CloneFlags::CLONE_NEWNET)
-                        .map_err(|errno| system(format!("enter namespace {}", self.name), errno))?;
-                    Ok(work())
-                })
-                .join()
-        });
-        match joined {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        inside(&self.handle, work).map_err(|errno| system(format!("enter namespace {}", self.name), errno))
     }
 
     /// Starts a thread inside the namespace and does not wait for it.
@@ -259,6 +247,13 @@ impl Drop for NetNs {
     }
 }
 
+/// Runs `work` on a thread of its own inside the namespace of `handle` and waits for it.
+fn inside<R: Send>(handle: &File, work: impl FnOnce() -> R + Send) -> nix::Result<R> {
+    let work = || setns(handle, CloneFlags::CLONE_NEWNET).map(|()| work());
+    let joined = std::thread::scope(|scope| scope.spawn(work).join());
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Makes a named namespace with a table of connections of its own.
 ///
 /// Otherwise all namespaces share one table, which has a bucket for each 100 kB or so of the machine's
@@ -267,9 +262,7 @@ impl Drop for NetNs {
 fn add(name: &str) -> Result<String, CommandError> {
     let add = || run("ip", &["netns", "add", name]);
     let Some(parent) = parent_of_all() else { return add() };
-    let inside = || setns(parent, CloneFlags::CLONE_NEWNET).is_ok().then(add);
-    let added = std::thread::scope(|scope| scope.spawn(inside).join());
-    added.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).unwrap_or_else(add)
+    inside(parent, add).unwrap_or_else(|_| add())
 }
 
 /// A namespace whose children each have a table of connections of their own (ip-sysctl,
