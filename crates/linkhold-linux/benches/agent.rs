@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
 use linkhold_core::units::Seq;
 use linkhold_linux::command::is_installed;
-use linkhold_linux::topology::{Path, RADIO};
+use linkhold_linux::topology::{RADIO, ThreeHosts};
 use linkhold_wire::{PacketSpec, Payload, emit};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
@@ -128,7 +128,7 @@ fn line(name: &str, unit: &str, values: &[f64]) {
 }
 
 /// Runs `measure` with an agent of these settings, which ends in order.
-fn with_agent<R>(path: &Path, settings: &str, measure: impl FnOnce() -> R) -> R {
+fn with_agent<R>(path: &ThreeHosts, settings: &str, measure: impl FnOnce() -> R) -> R {
     let mut agent = AgentProcess::start(path, settings);
     let result = measure();
     end(&mut agent);
@@ -156,7 +156,7 @@ fn processor_time(agent: &AgentProcess) -> Result<f64, Failure> {
 /// With an agent of these settings: goodput Mb/s, round trip beside 20 Mb/s ms, and the share of one
 /// processor that the agent needed beside 20 Mb/s, %.
 fn managed_at_24(
-    path: &Path,
+    path: &ThreeHosts,
     settings: &str,
     time: Duration,
     goodput: impl Fn() -> f64,
@@ -171,14 +171,15 @@ fn managed_at_24(
 }
 
 fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     path.bs.run(
         "tc",
         &["qdisc", "add", "dev", RADIO, "root", "tbf", "rate", "24mbit", "burst", "3kb", "limit", "151400"],
     )?;
     let goodput = || {
-        let finished = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 5001, Amount::For(time)).finish();
+        let finished =
+            Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 5001, Amount::For(time)).finish();
         finished.bytes as f64 * 8.0 / finished.took.as_secs_f64() / 1e6
     };
     let (mut plain, mut managed, mut cost) = (Vec::new(), Vec::new(), Vec::new());
@@ -213,7 +214,7 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
 }
 
 /// Pairs of round trips without and with the agent, in turns: enough of them for an interval of their mean.
-fn added_delay(path: &Path, rounds: usize, time: Duration) -> Outcome {
+fn added_delay(path: &ThreeHosts, rounds: usize, time: Duration) -> Outcome {
     let with_it = || {
         let mut agent = AgentProcess::start(path, AT_24);
         let trip = round_trip(path, time);
@@ -237,9 +238,9 @@ fn added_delay(path: &Path, rounds: usize, time: Duration) -> Outcome {
 }
 
 /// Median round trip of one-byte messages beside a paced flow, ms.
-fn round_trip(path: &Path, time: Duration) -> Result<f64, Failure> {
+fn round_trip(path: &ThreeHosts, time: Duration) -> Result<f64, Failure> {
     let beside = paced(path, time)?;
-    let address = SocketAddr::new(Path::SH_V4, 5010);
+    let address = SocketAddr::new(ThreeHosts::SH_V4, 5010);
     let listener = path.sh.enter(|| TcpListener::bind(address))??;
     let echo = path.sh.spawn("echo", move || -> std::io::Result<()> {
         let (mut stream, _) = listener.accept()?;
@@ -270,8 +271,8 @@ fn round_trip(path: &Path, time: Duration) -> Result<f64, Failure> {
 type Sender = std::thread::JoinHandle<Outcome>;
 
 /// A flow downlink that TCP itself paces (SO_MAX_PACING_RATE).
-fn paced(path: &Path, time: Duration) -> Result<Sender, Failure> {
-    let address = SocketAddr::new(Path::SH_V4, 5011);
+fn paced(path: &ThreeHosts, time: Duration) -> Result<Sender, Failure> {
+    let address = SocketAddr::new(ThreeHosts::SH_V4, 5011);
     let listener = path.sh.enter(|| TcpListener::bind(address))??;
     let sink = path.sh.spawn("sink", move || -> std::io::Result<()> {
         let (mut stream, _) = listener.accept()?;
@@ -307,9 +308,10 @@ fn paced(path: &Path, time: Duration) -> Result<Sender, Failure> {
 }
 
 fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let rate = || {
-        let finished = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 5002, Amount::For(time)).finish();
+        let finished =
+            Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 5002, Amount::For(time)).finish();
         finished.bytes as f64 * 8.0 / finished.took.as_secs_f64() / 1e9
     };
     let (mut plain, mut passing, mut managed) = (Vec::new(), Vec::new(), Vec::new());
@@ -350,7 +352,7 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
 /// One station's packets are held while another's pass: the kernel walks its queue past the held ones at each
 /// verdict.
 fn station_silence(&Extent { rounds, held, .. }: &Extent) -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let second = "10.91.2.3".parse()?;
     path.sh.add_address(linkhold_linux::topology::HOST, second, 24)?;
@@ -383,13 +385,13 @@ fn station_silence(&Extent { rounds, held, .. }: &Extent) -> Outcome {
 }
 
 /// Sends so many data packets of a connection that does not exist to the silent station, by a raw socket.
-fn flood(path: &Path, packets: u32) -> Outcome {
+fn flood(path: &ThreeHosts, packets: u32) -> Outcome {
     path.ch.enter(|| -> Outcome {
         let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
         let to = SockaddrIn::from(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(10, 91, 2, 2), 0));
         let mut spec = PacketSpec {
-            src: Endpoint { addr: Path::CH_V4, port: 7 },
-            dst: Endpoint { addr: Path::SH_V4, port: 9 },
+            src: Endpoint { addr: ThreeHosts::CH_V4, port: 7 },
+            dst: Endpoint { addr: ThreeHosts::SH_V4, port: 9 },
             tcp: TcpSegment { flags: TcpFlags::ACK, payload_len: 1000, ..TcpSegment::default() },
             ecn: Ecn::NotEct,
         };

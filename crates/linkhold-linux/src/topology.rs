@@ -14,7 +14,7 @@ pub const HOST: &str = "eth0";
 
 /// Three namespaces in a line; gone when dropped.
 #[derive(Debug)]
-pub struct Path {
+pub struct ThreeHosts {
     /// Correspondent host.
     pub ch: NetNs,
     /// Base station: forwards between the two.
@@ -23,7 +23,7 @@ pub struct Path {
     pub sh: NetNs,
 }
 
-impl Path {
+impl ThreeHosts {
     /// Address of the correspondent host.
     pub const CH_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 91, 1, 2));
     /// Address of the correspondent host.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use linkhold_core::text::shorten;
 use toml::de::{DeTable, DeValue};
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 
 /// Where a key or value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Value {
     }
 }
 
-/// The source texts, for turning an [`Origin`] into a [`Place`].
+/// The source texts, for turning an [`Origin`] into a [`Location`].
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
     file: String,
@@ -123,7 +123,7 @@ impl Sources {
         Self { file: file.to_owned(), line_starts, text: text.to_owned(), overrides: overrides.to_vec() }
     }
 
-    pub fn place(&self, origin: Origin) -> Place {
+    pub fn location(&self, origin: Origin) -> Location {
         match origin {
             Origin::File(offset) => {
                 let offset = offset.min(self.text.len());
@@ -131,13 +131,13 @@ impl Sources {
                 let start = self.line_starts[line - 1];
                 let column =
                     self.text[start..].char_indices().take_while(|(at, _)| start + at < offset).count() + 1;
-                Place::Line { file: self.file.clone(), line, column }
+                Location::Line { file: self.file.clone(), line, column }
             }
             Origin::Override(index) => {
                 let text = self.overrides.get(index).map(|text| shorten(text)).unwrap_or_default();
-                Place::Override { index, text }
+                Location::Override { index, text }
             }
-            Origin::Default => Place::File { file: self.file.clone() },
+            Origin::Default => Location::File { file: self.file.clone() },
         }
     }
 
@@ -148,7 +148,12 @@ impl Sources {
         what: impl Into<String>,
         right: impl Into<String>,
     ) -> Problem {
-        Problem { place: self.place(origin), key: key.to_owned(), what: what.into(), right: right.into() }
+        Problem {
+            location: self.location(origin),
+            key: key.to_owned(),
+            what: what.into(),
+            right: right.into(),
+        }
     }
 }
 
@@ -179,9 +184,9 @@ pub(crate) fn parse(sources: &Sources) -> Result<Table, Vec<Problem>> {
             .collect();
         // Further errors on a line mostly follow from the first.
         problems.sort();
-        problems.dedup_by_key(|problem| match problem.place {
-            Place::Line { line, .. } => line,
-            Place::File { .. } | Place::Override { .. } => 0,
+        problems.dedup_by_key(|problem| match problem.location {
+            Location::Line { line, .. } => line,
+            Location::File { .. } | Location::Override { .. } => 0,
         });
         problems.truncate(10);
         return Err(problems);
@@ -478,8 +483,8 @@ mod tests {
         let text = "a = 1\n# \u{fc}\nb\u{fc} = 2";
         let sources = Sources::new("f", text, &[]);
         for (offset, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (11, 3, 1), (14, 3, 3), (999, 3, 7)] {
-            let place = Place::Line { file: "f".to_owned(), line, column };
-            assert_eq!(sources.place(Origin::File(offset)), place, "{offset}");
+            let location = Location::Line { file: "f".to_owned(), line, column };
+            assert_eq!(sources.location(Origin::File(offset)), location, "{offset}");
         }
     }
 
@@ -511,9 +516,9 @@ mod tests {
     fn every_syntax_error_is_reported_with_its_line() {
         let sources = Sources::new("f", "a = \nb = [1\nc = 3\na = 4", &[]);
         let problems = parse(&sources).expect_err("not TOML");
-        let lines: Vec<&Place> = problems.iter().map(|problem| &problem.place).collect();
+        let lines: Vec<&Location> = problems.iter().map(|problem| &problem.location).collect();
         assert!(
-            matches!(lines[..], [Place::Line { line: 1, .. }, Place::Line { line: 3, .. }, ..]),
+            matches!(lines[..], [Location::Line { line: 1, .. }, Location::Line { line: 3, .. }, ..]),
             "{lines:?}"
         );
     }

@@ -49,7 +49,7 @@ use std::string::FromUtf8Error;
 
 use document::{Node, Origin, Sources, Value};
 pub use model::*;
-pub use problem::{FileError, Place, Problem};
+pub use problem::{FileError, Location, Problem};
 use read::{FromNode, Reader, Spot};
 pub use scalar::{By, FORMAT, Positive};
 pub use traces::{Files, NoFiles, System};
@@ -93,9 +93,9 @@ impl Scenario {
         let stdin = path.as_os_str() == STDIN;
         let shown = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         let unreadable = |what: String| {
-            let place = Place::File { file: shown.clone() };
+            let location = Location::File { file: shown.clone() };
             let right = "give the path of a scenario file; examples are in scenarios/".to_owned();
-            ScenarioError::new(vec![Problem { place, key: String::new(), what, right }])
+            ScenarioError::new(vec![Problem { location, key: String::new(), what, right }])
         };
         let read = if stdin { read_whole(std::io::stdin().lock()) } else { open(path).and_then(read_whole) };
         let bytes = read.map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
@@ -216,9 +216,9 @@ fn not_text(file: &str, error: &FromUtf8Error) -> ScenarioError {
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-    let place = Place::Line { file: file.to_owned(), line, column };
+    let location = Location::Line { file: file.to_owned(), line, column };
     let (what, right) = ("this is not text (UTF-8)".to_owned(), "save the file as UTF-8".to_owned());
-    ScenarioError::new(vec![Problem { place, key: String::new(), what, right }])
+    ScenarioError::new(vec![Problem { location, key: String::new(), what, right }])
 }
 
 /// Opens a scenario file, which may also be a pipe.

@@ -149,7 +149,7 @@ impl MechanismValue {
         let preset = match (&choice.preset, preset) {
             (Some(own), Some(beside)) => {
                 let what =
-                    format!("the mechanism's table has a preset already ({})", reader.place(&own.spot));
+                    format!("the mechanism's table has a preset already ({})", reader.location(&own.spot));
                 reader.report(&beside.spot, what, "keep one of them");
                 return None;
             }
@@ -192,7 +192,7 @@ pub fn one_or_several<'a>(
 ) -> Option<Vec<&'a At<MechanismValue>>> {
     match (one, several) {
         (Some(one), Some(several)) => {
-            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
+            let what = format!("stands beside `mechanism` ({})", reader.location(&one.spot));
             reader.report(&several.spot, what, "keep one of them");
             None
         }

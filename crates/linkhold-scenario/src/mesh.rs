@@ -136,7 +136,7 @@ fn movement(mesh: &At<Mesh>, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Op
     given.extend(mesh.walk.as_ref().map(|at| &at.spot));
     given.extend(mesh.movements.as_ref().map(|at| &at.spot));
     if let [first, second, ..] = given[..] {
-        let what = format!("stands beside {} ({})", first.key, reader.place(first));
+        let what = format!("stands beside {} ({})", first.key, reader.location(first));
         reader.report(second, what, "keep one of places, walk and movements");
         return None;
     }
@@ -167,7 +167,7 @@ fn channels(file: &File, mesh: &At<Mesh>, reader: &Reader<'_>, traces: &mut Trac
             spectrum_config(file, spectrum, reader, traces).map(|config| Channels::Shared(Box::new(config)))
         }
         (Some(rate), Some(spectrum)) => {
-            let what = format!("stands beside mesh.spectrum ({})", reader.place(&spectrum.spot));
+            let what = format!("stands beside mesh.spectrum ({})", reader.location(&spectrum.spot));
             reader.report(&rate.spot, what, "write mesh.spectrum.capacity");
             None
         }
@@ -205,7 +205,7 @@ fn spectrum_config(
     };
     let users = match (&spectrum.users, &spectrum.pu_log) {
         (Some(users), Some(path)) => {
-            let what = format!("stands beside mesh.spectrum.users ({})", reader.place(&users.spot));
+            let what = format!("stands beside mesh.spectrum.users ({})", reader.location(&users.spot));
             reader.report(&path.spot, what, "keep one of them");
             return None;
         }

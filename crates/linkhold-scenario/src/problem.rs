@@ -14,7 +14,7 @@ pub struct FileError {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Where it is.
-    pub place: Place,
+    pub location: Location,
     /// The key in dotted form with indices, for example `radio.channels[1].phy_rate`; empty for the whole
     /// file.
     pub key: String,
@@ -26,7 +26,7 @@ pub struct Problem {
 
 /// Where a problem is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// The file as a whole, for example when it cannot be read.
     File {
         /// Path as the user gave it.
@@ -83,8 +83,8 @@ impl fmt::Display for Problem {
     /// One line, whatever the user wrote: control characters are escaped, so neither a line break nor a
     /// terminal's escape sequence gets through.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, key, what, right } = self;
-        let mut text = format!("{place}: ");
+        let Self { location, key, what, right } = self;
+        let mut text = format!("{location}: ");
         if !key.is_empty() {
             text.push_str(key);
             text.push_str(": ");
@@ -98,7 +98,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file } => f.write_str(file),
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_problem_is_one_line_whatever_the_user_wrote() {
-        let place = Place::Override { index: 0, text: "a\n=\u{1b}[2J".to_owned() };
-        let problem = Problem { place, key: "a\r".to_owned(), what: "b".to_owned(), right: String::new() };
+        let location = Location::Override { index: 0, text: "a\n=\u{1b}[2J".to_owned() };
+        let problem = Problem { location, key: "a\r".to_owned(), what: "b".to_owned(), right: String::new() };
         assert_eq!(problem.to_string(), "--set a\\n=\\u{1b}[2J: a\\r: b");
     }
 }

@@ -129,8 +129,8 @@ impl<'a> Reader<'a> {
 
     /// Where a spot is, for a message about another one.
     #[must_use]
-    pub fn place(&self, spot: &Spot) -> String {
-        self.sources.place(spot.origin).to_string()
+    pub fn location(&self, spot: &Spot) -> String {
+        self.sources.location(spot.origin).to_string()
     }
 
     /// Problems reported so far.

@@ -133,7 +133,7 @@ fn mechanisms(file: &File, case: Option<&CaseTable>, reader: &Reader<'_>) -> Opt
         };
         if let Some((_, other)) = placed.iter().find(same) {
             let (name, place) = (one.settings.name(), one.place.name());
-            let what = format!("{name} stands at {place} already ({})", reader.place(other));
+            let what = format!("{name} stands at {place} already ({})", reader.location(other));
             reader.report(&value.spot, what, "remove one, or place it elsewhere with at = ...");
             continue;
         }

@@ -69,7 +69,7 @@ fn source(snr: &At<Snr>, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option
             idle.is_empty().then_some(SnrSource::Walk(walk))
         }
         (Some(path), Some(walk)) => {
-            let what = format!("stands beside radio.snr.trace ({})", reader.place(&path.spot));
+            let what = format!("stands beside radio.snr.trace ({})", reader.location(&path.spot));
             reader.report(&walk.spot, what, "keep one of them");
             None
         }

@@ -36,7 +36,7 @@ use linkhold_radio::{
     Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, SignalsConfig, Switching, WiredPipe,
 };
 use linkhold_scenario::{Case, Scenario};
-use linkhold_sim::cell::{AIR, Cell};
+use linkhold_sim::cell::{AIR, CellBuilder};
 use linkhold_sim::{Engine, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 use rayon::prelude::*;
@@ -261,7 +261,7 @@ fn engine_alone(extent: &Extent) {
         let started = Wall::now();
         let pipe = || WiredPipe::new(Some(BitRate::from_mbps(1000)), Duration::from_millis(1), 1000);
         let air = Air::new(config.clone(), 1).expect("the bench's radio is valid");
-        let mut network = Cell::new(air, 1, pipe(), pipe()).build();
+        let mut network = CellBuilder::new(air, 1, pipe(), pipe()).build();
         debug_assert_eq!(network.radio(AIR).silences().ended(StationId(0)), 0);
         let stop = Instant::from_millis(extent.seconds * 1000);
         let stream = toy::SteadyStream::new(Duration::from_micros(500), stop, &mut network);

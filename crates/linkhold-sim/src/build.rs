@@ -6,7 +6,7 @@ use linkhold_mesh::Mesh;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, CrossTraffic, Mac, WiredPipe};
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
-use crate::cell::Cell;
+use crate::cell::CellBuilder;
 use crate::error::SimError;
 use crate::limit::{FrameTimes, GoodputLimit, Sharing};
 use crate::mesh;
@@ -64,10 +64,10 @@ pub fn stands_in_the_radio(placed: &PlacedMechanism) -> bool {
 }
 
 fn at_stations(
-    mut cell: Cell,
+    mut cell: CellBuilder,
     scenario: &ResolvedScenario,
     placed: &PlacedMechanism,
-) -> Result<Cell, SimError> {
+) -> Result<CellBuilder, SimError> {
     for station in (0..scenario.radio.stations).map(StationId) {
         cell = cell.tap(NodeId::Station(station), mechanism(placed)?);
     }
@@ -83,9 +83,9 @@ fn mechanism(placed: &PlacedMechanism) -> Result<Box<dyn Mechanism>, SimError> {
         .map_err(|error| SimError::Mechanism { mechanism: settings.name(), reason: error.to_string() })
 }
 
-fn plain_cell(scenario: &ResolvedScenario, seed: u64) -> Result<Cell, SimError> {
+fn plain_cell(scenario: &ResolvedScenario, seed: u64) -> Result<CellBuilder, SimError> {
     let [down, up] = wired_pipes(scenario, seed);
-    let cell = Cell::new(air(scenario, seed)?, scenario.radio.stations, down, up);
+    let cell = CellBuilder::new(air(scenario, seed)?, scenario.radio.stations, down, up);
     Ok(cell.with_host_delay(scenario.host_delay))
 }
 

@@ -23,7 +23,7 @@ use crate::watcher::Watcher;
 pub const AIR: LinkId = LinkId(0);
 
 /// The parts of a cell before they are a network.
-pub struct Cell {
+pub struct CellBuilder {
     air: Air,
     stations: u32,
     wire_down: WiredPipe,
@@ -39,7 +39,7 @@ struct PlannedTap {
     signal_delay: Duration,
 }
 
-impl Cell {
+impl CellBuilder {
     /// A cell of plain routers and hosts.
     #[must_use]
     pub fn new(air: Air, stations: u32, wire_down: WiredPipe, wire_up: WiredPipe) -> Self {

@@ -2,9 +2,9 @@
 //!
 //! [`run_case`] is the entry point. [`engine::Engine`] takes events in order from a [`queue::EventQueue`];
 //! [`network::Network`] carries packets over links (wires, the air) along paths, and drives the mechanisms
-//! that tap them; [`cell::Cell`] puts one together. [`endpoints::Endpoints`] are the ends of TCP and UDP
-//! flows, with their applications ([`apps`]) and measurements. Engine and network know no clock and no TCP,
-//! so the testbed drives the same ones on a real clock, with TUN ports in place of the endpoints.
+//! that tap them; [`cell::CellBuilder`] puts one together. [`endpoints::Endpoints`] are the ends of TCP and
+//! UDP flows, with their applications ([`apps`]) and measurements. Engine and network know no clock and no
+//! TCP, so the testbed drives the same ones on a real clock, with TUN ports in place of the endpoints.
 //!
 //! One scenario and one seed give one result, byte for byte. Memory does not grow with simulated time:
 //! packets live in a slab, statistics stream, series thin out.
@@ -46,7 +46,7 @@ pub mod udp;
 mod watcher;
 
 pub use capture::Capture;
-pub use cell::Cell;
+pub use cell::CellBuilder;
 pub use engine::{Engine, Hosts};
 pub use error::{SimError, Unsupported};
 pub use observer::{NoObserver, Observer, SeenAt};

@@ -119,7 +119,7 @@ impl Network {
         if matches!(link, Link::Air(_)) {
             self.airs.push(id);
         }
-        let wake = Wakeup::new(self.queue.place(Event::Link(id)));
+        let wake = Wakeup::new(self.queue.slot(Event::Link(id)));
         self.carrier.links.push(Armed { link, wake });
         self.carrier.touched.link(id);
         self.rearm();
@@ -132,7 +132,7 @@ impl Network {
     /// If the tap's radio is no air of this network.
     pub fn add_tap(&mut self, mut tap: Tap) -> TapId {
         let id = TapId(self.taps.len() as u32);
-        tap.wake = Wakeup::new(self.queue.place(Event::Tap(id)));
+        tap.wake = Wakeup::new(self.queue.slot(Event::Tap(id)));
         let air = self.carrier.air_mut(tap.radio);
         air.listeners.push(id);
         if tap.sees_queue() {

@@ -6,7 +6,7 @@
 //! siblings that a removal compares lie side by side.
 //!
 //! A link's wake-up moves with nearly every packet, and there are few links: the lane keeps one time for each
-//! of the first eight components that ask for a place in it, and finding the earliest of those is cheaper
+//! of the first eight components that ask for a slot in it, and finding the earliest of those is cheaper
 //! than a heap.
 
 use linkhold_core::time::Instant;
@@ -14,7 +14,7 @@ use linkhold_core::time::Instant;
 /// Children of a node.
 const ARITY: usize = 4;
 
-/// Places in the lane.
+/// Slots of the lane.
 const LANE: usize = 8;
 
 /// When an event is due, and how many were put in before it.
@@ -48,18 +48,18 @@ impl<E> Entry<E> {
     }
 }
 
-/// A component's place in the lane.
+/// A component's slot of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u8);
+pub struct LaneSlot(u8);
 
 /// A priority queue of `(Instant, E)`, earliest first, equal times in insertion order.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: Vec<Entry<E>>,
     next_epoch: u64,
-    /// By place: when its component wants to be called; [`Key::NEVER`] if it does not.
+    /// By slot: when its component wants to be called; [`Key::NEVER`] if it does not.
     lane: [Key; LANE],
-    /// By place: the component's event.
+    /// By slot: the component's event.
     lane_events: Vec<E>,
 }
 
@@ -81,13 +81,13 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// A place in the lane for a component with `event`; `None` if all are taken.
-    pub fn place(&mut self, event: E) -> Option<Place> {
+    /// A slot of the lane for a component with `event`; `None` if all are taken.
+    pub fn slot(&mut self, event: E) -> Option<LaneSlot> {
         if self.lane_events.len() == LANE {
             return None;
         }
         self.lane_events.push(event);
-        Some(Place(self.lane_events.len() as u8 - 1))
+        Some(LaneSlot(self.lane_events.len() as u8 - 1))
     }
 
     fn key(&mut self, at: Instant) -> Key {
@@ -96,11 +96,11 @@ impl<E: Copy> EventQueue<E> {
         Key { at, epoch }
     }
 
-    /// Lets the event of a place come out at `at`, in place of any time that was set before.
+    /// Lets the event of a slot come out at `at`, instead of any time that was set before.
     #[inline(always)]
-    fn put(&mut self, place: Place, at: Instant) {
+    fn put(&mut self, slot: LaneSlot, at: Instant) {
         let key = self.key(at);
-        self.lane[usize::from(place.0)] = key;
+        self.lane[usize::from(slot.0)] = key;
     }
 
     /// Adds an event.
@@ -111,7 +111,7 @@ impl<E: Copy> EventQueue<E> {
         self.sift_up(self.heap.len() - 1, entry);
     }
 
-    /// The place of the lane that is due first, and when.
+    /// The slot of the lane that is due first, and when.
     #[inline(always)]
     fn first_of_lane(&self) -> (usize, Key) {
         let mut first = (0, self.lane[0]);
@@ -226,7 +226,7 @@ impl<E: Copy> EventQueue<E> {
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup {
     armed: Instant,
-    place: Option<Place>,
+    slot: Option<LaneSlot>,
 }
 
 impl Default for Wakeup {
@@ -236,10 +236,10 @@ impl Default for Wakeup {
 }
 
 impl Wakeup {
-    /// A wake-up that is not armed, of a component with or without a place in the queue's lane.
+    /// A wake-up that is not armed, of a component with or without a slot of the queue's lane.
     #[must_use]
-    pub const fn new(place: Option<Place>) -> Self {
-        Self { armed: Instant::FAR_FUTURE, place }
+    pub const fn new(slot: Option<LaneSlot>) -> Self {
+        Self { armed: Instant::FAR_FUTURE, slot }
     }
 
     /// Makes sure that `event` comes out of the queue at `deadline` or before.
@@ -249,8 +249,8 @@ impl Wakeup {
             && at < self.armed
         {
             self.armed = at;
-            match self.place {
-                Some(place) => queue.put(place, at),
+            match self.slot {
+                Some(slot) => queue.put(slot, at),
                 None => queue.push(at, event),
             }
         }
@@ -315,16 +315,16 @@ mod tests {
     #[test]
     fn the_lane_and_the_heap_are_one_queue() {
         let mut queue = EventQueue::new();
-        let mut places: Vec<Wakeup> = (0..9).map(|n| Wakeup::new(queue.place(n))).collect();
-        assert!(places[7].place.is_some() && places[8].place.is_none(), "the lane has eight places");
+        let mut slots: Vec<Wakeup> = (0..9).map(|n| Wakeup::new(queue.slot(n))).collect();
+        assert!(slots[7].slot.is_some() && slots[8].slot.is_none(), "the lane has eight slots");
         let at = Instant::from_millis(5);
         queue.push(at, 100);
-        places[3].arm(&mut queue, Some(at), 3);
-        places[8].arm(&mut queue, Some(at), 8);
+        slots[3].arm(&mut queue, Some(at), 3);
+        slots[8].arm(&mut queue, Some(at), 8);
         queue.push(at, 101);
-        places[0].arm(&mut queue, Some(at), 0);
-        // Moved ahead: in the lane the earlier time takes the place of the later.
-        places[3].arm(&mut queue, Some(Instant::from_millis(4)), 3);
+        slots[0].arm(&mut queue, Some(at), 0);
+        // Moved ahead: in the lane the earlier time replaces the later.
+        slots[3].arm(&mut queue, Some(Instant::from_millis(4)), 3);
         assert_eq!((queue.len(), queue.next_at()), (5, Some(Instant::from_millis(4))));
         let order: Vec<i32> = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
         assert_eq!(order, [3, 100, 8, 101, 0]);
@@ -337,15 +337,15 @@ mod tests {
             operations in proptest::collection::vec((0u64..50, proptest::bool::ANY, 0usize..6), 1..300),
         ) {
             let mut queue = EventQueue::new();
-            let places: Vec<Option<Place>> = (0..3).map(|n| queue.place(1000 + n)).collect();
+            let slots: Vec<Option<LaneSlot>> = (0..3).map(|n| queue.slot(1000 + n)).collect();
             let mut model: Vec<(u64, usize)> = Vec::new();
             // The model's order is time, then this number: it stands for the insertion epoch of a lane's
             // event.
             let mut names: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
             for (number, (at, pop, to)) in operations.into_iter().enumerate() {
-                let event = match places.get(to) {
-                    Some(&Some(place)) => {
-                        queue.put(place, Instant::from_nanos(at));
+                let event = match slots.get(to) {
+                    Some(&Some(slot)) => {
+                        queue.put(slot, Instant::from_nanos(at));
                         // What stood there before is overtaken.
                         model.retain(|(_, other)| names.get(other) != Some(&(1000 + to)));
                         1000 + to

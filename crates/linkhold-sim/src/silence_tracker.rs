@@ -24,7 +24,7 @@ struct End {
 
 /// One station's silences.
 #[derive(Clone, Debug)]
-struct Station {
+struct StationSilences {
     silent: bool,
     /// Start of the earliest, end of the latest silence since the station could last be served.
     span: Option<(Instant, Instant)>,
@@ -35,7 +35,7 @@ struct Station {
     last: End,
 }
 
-impl Station {
+impl StationSilences {
     /// Number of the oldest end that is remembered.
     const fn oldest(&self) -> u64 {
         self.ended.saturating_sub(REMEMBERED as u64)
@@ -50,7 +50,7 @@ impl Station {
 /// The silences of every station.
 #[derive(Debug)]
 pub struct SilenceTracker {
-    stations: Vec<Station>,
+    stations: Vec<StationSilences>,
     /// Silences that have ended and that the recorder has not taken yet.
     fresh: Vec<Silence>,
 }
@@ -59,7 +59,7 @@ impl SilenceTracker {
     /// A tracker in which nobody has been silent yet.
     #[must_use]
     pub fn new(stations: u32) -> Self {
-        let station = Station {
+        let station = StationSilences {
             silent: false,
             span: None,
             ended: 0,

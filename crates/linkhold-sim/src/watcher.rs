@@ -1,9 +1,9 @@
 //! A mechanism that only watches: the driver takes requests to the radio from it, and nothing else.
 //!
-//! In an open cell ([`Cell::build_open`](crate::Cell::build_open)) the network carries a kernel's packets, of
-//! which it has the headers only. A mechanism in a station's radio sees them, hears the radio, and may ask
-//! for uplink turns. If it answered anything else, the packet would leave as it came all the same: a debug
-//! build stops there, because such a mechanism must not declare
+//! In an open cell ([`CellBuilder::build_open`](crate::CellBuilder::build_open)) the network carries a
+//! kernel's packets, of which it has the headers only. A mechanism in a station's radio sees them, hears the
+//! radio, and may ask for uplink turns. If it answered anything else, the packet would leave as it came all
+//! the same: a debug build stops there, because such a mechanism must not declare
 //! [`ONLY_WATCHES`](linkhold_core::settings::Registered::ONLY_WATCHES).
 
 use linkhold_core::action::{Action, Actions, Report, Rewrite, Verdict};

@@ -10,7 +10,7 @@ use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
 use linkhold_sim::plan::Plan;
 use linkhold_sim::recorder::Recorder;
-use linkhold_sim::{Cell, Engine, NoObserver, run_case};
+use linkhold_sim::{CellBuilder, Engine, NoObserver, run_case};
 
 /// `scenarios/told-late.toml`'s radio and router: silences that are noticed 20 ms late.
 fn told_late(flows: &str, mechanisms: &str) -> Case {
@@ -45,10 +45,11 @@ fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
     let mechanisms: Vec<Box<dyn Mechanism>> =
         scenario.mechanisms.iter().map(|placed| placed.settings.build(0).expect("it is valid")).collect();
     let plan = Plan::new(scenario, seed).expect("it is valid");
-    let mut network = Cell::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, down, up)
-        .with_hidden_queue()
-        .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
-        .build();
+    let mut network =
+        CellBuilder::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, down, up)
+            .with_hidden_queue()
+            .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
+            .build();
     let recorder = Recorder::new(scenario.output.series_interval, goodput_limit(scenario, &plan), &network);
     let mut nobody = NoObserver;
     let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut nobody);

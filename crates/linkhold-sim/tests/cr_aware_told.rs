@@ -26,7 +26,7 @@ use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
 use linkhold_sim::plan::Plan;
 use linkhold_sim::recorder::Recorder;
-use linkhold_sim::{Cell, Engine, NoObserver, build};
+use linkhold_sim::{CellBuilder, Engine, NoObserver, build};
 use proptest::prelude::*;
 
 /// What becomes of a word of the radio.
@@ -320,7 +320,7 @@ fn run(scenario: &ResolvedScenario, mechanism: MisTold, seed: u64) -> FlowRecord
     let plan = Plan::new(scenario, seed).expect("it is valid");
     let [down, up] = build::wired_pipes(scenario, seed);
     let air = build::air(scenario, seed).expect("it is valid");
-    let cell = Cell::new(air, 1, down, up).tap(NodeId::Station(StationId(0)), Box::new(mechanism));
+    let cell = CellBuilder::new(air, 1, down, up).tap(NodeId::Station(StationId(0)), Box::new(mechanism));
     let mut network = cell.build();
     let limit = build::goodput_limit(scenario, &plan);
     let recorder = Recorder::new(scenario.output.series_interval, limit, &network);

@@ -17,12 +17,12 @@ use linkhold_radio::{
 };
 use linkhold_sim::network::{Losses, Network};
 use linkhold_sim::path::NodeId;
-use linkhold_sim::{Cell, Engine, NoObserver, Simulation};
+use linkhold_sim::{CellBuilder, Engine, NoObserver, Simulation};
 use linkhold_tcp::Congestion;
 use toy::{AskAhead, CountAsked, HoldInSilence, SteadyStream};
 
 /// A shared 24 Mb/s channel whose primary user is there a third of the time; the router drops in silences.
-fn cell() -> Cell {
+fn cell() -> CellBuilder {
     let primary_user = PrimaryUserConfig {
         on_mean: Duration::from_millis(100),
         off_mean: Duration::from_millis(200),
@@ -33,7 +33,7 @@ fn cell() -> Cell {
     cell_of(1, Some(primary_user))
 }
 
-fn cell_of(stations: u32, primary_user: Option<PrimaryUserConfig>) -> Cell {
+fn cell_of(stations: u32, primary_user: Option<PrimaryUserConfig>) -> CellBuilder {
     let channel = ChannelConfig { phy_rate: BitRate::from_mbps(24), efficiency: Fraction::ONE, primary_user };
     let config = AirConfig {
         stations,
@@ -55,7 +55,7 @@ fn cell_of(stations: u32, primary_user: Option<PrimaryUserConfig>) -> Cell {
     };
     let air = Air::new(config, 3).expect("the radio of this test is valid");
     let pipe = || WiredPipe::new(Some(BitRate::from_mbps(100)), Duration::from_millis(1), 1000);
-    Cell::new(air, stations, pipe(), pipe())
+    CellBuilder::new(air, stations, pipe(), pipe())
 }
 
 fn network(mechanism: Box<dyn Mechanism>) -> Network {

@@ -21,7 +21,7 @@ use linkhold_sim::flow::FlowIndex;
 use linkhold_sim::network::{Losses, Network};
 use linkhold_sim::path::NodeId;
 use linkhold_sim::slab::{Packet, Sending};
-use linkhold_sim::{Cell, Engine, Hosts, run_case};
+use linkhold_sim::{CellBuilder, Engine, Hosts, run_case};
 
 fn scenario(mac: &str, radio: &str, more: &str) -> Case {
     let text = format!(
@@ -293,7 +293,8 @@ fn answers(asks: bool, after: u64) -> Engine<LateAnswers> {
     let air = Air::new(config, 1).expect("the radio of this test is valid");
     let pipe = || WiredPipe::new(None, Duration::ZERO, 1000);
     let tap = Box::new(AskOnData { asks, told: Told::default() });
-    let mut network = Cell::new(air, 1, pipe(), pipe()).tap(NodeId::Station(StationId(0)), tap).build();
+    let mut network =
+        CellBuilder::new(air, 1, pipe(), pipe()).tap(NodeId::Station(StationId(0)), tap).build();
     let flow = network.add_flow(toy::key(), StationId(0));
     network.schedule(Instant::ZERO, SEND);
     let hosts = LateAnswers {

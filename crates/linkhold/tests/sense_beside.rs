@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use linkhold_linux::agent::{self, ClientError, client, status::Status};
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::{self, Path as Line};
+use linkhold_linux::topology::{self, ThreeHosts};
 use linkhold_sense::synthetic::{Air, Burst};
 use linkhold_sense::{Format, Sample};
 use nix::sys::signal::{Signal, kill};
@@ -64,7 +64,7 @@ fn program() -> PathBuf {
 }
 
 /// The agent or host, once it listens.
-fn start(seat: Seat, line: &Line, folder: &Path) -> Running {
+fn start(seat: Seat, line: &ThreeHosts, folder: &Path) -> Running {
     let socket = folder.join("a.sock");
     let control = format!("[control]\nsocket = {socket:?}\n");
     let (netns, config) = match seat {
@@ -245,10 +245,10 @@ fn tell(socket: &Path, line: &str) -> Result<(), ClientError> {
     client::send(socket, &serde_json::from_str(line).expect("a message")).map(|_| ())
 }
 
-fn transfer_for(seat: Seat, line: &Line) -> Transfer {
+fn transfer_for(seat: Seat, line: &ThreeHosts) -> Transfer {
     let transfer = match seat {
-        Seat::Agent => Transfer::start(&line.ch, &line.sh, Line::SH_V4),
-        Seat::Host => Transfer::start(&line.sh, &line.ch, Line::CH_V4),
+        Seat::Agent => Transfer::start(&line.ch, &line.sh, ThreeHosts::SH_V4),
+        Seat::Host => Transfer::start(&line.sh, &line.ch, ThreeHosts::CH_V4),
     };
     transfer.goes_on();
     transfer
@@ -265,7 +265,7 @@ fn bursts_become_silences(seat: Seat) {
     if skipped() {
         return;
     }
-    let line = Line::build().expect("namespaces");
+    let line = ThreeHosts::build().expect("namespaces");
     let folder = TempDir::new().expect("a folder");
     let socket = folder.path().join("a.sock");
     let _running = start(seat, &line, folder.path());
@@ -328,7 +328,7 @@ fn an_agent_that_starts_again_in_a_burst_is_told() {
     if skipped() {
         return;
     }
-    let line = Line::build().expect("namespaces");
+    let line = ThreeHosts::build().expect("namespaces");
     let folder = TempDir::new().expect("a folder");
     let socket = folder.path().join("a.sock");
     let first = start(Seat::Agent, &line, folder.path());

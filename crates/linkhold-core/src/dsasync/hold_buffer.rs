@@ -35,7 +35,7 @@ use super::config::{DsaSyncConfig, Queues};
 use super::flow::{Flow, Transport};
 use super::held::{Arrived, HeldSegment, NONE, is_data, tells, tick};
 use super::longest::Longest;
-use super::queues::{EMPTY, Place, Queue, Ring, StationQueues, Turn, join};
+use super::queues::{EMPTY, OnList, Queue, Ring, StationQueues, Turn, join};
 use super::virtual_time::{Tag, VirtualTime};
 use crate::packet::{PacketId, PacketView, StationId};
 
@@ -441,12 +441,12 @@ impl HoldBuffer {
             // It may still be on a list, if it ran empty there.
             self.delist(index);
             let queue = &mut self.queues[index as usize];
-            queue.place = Place::New;
+            queue.list = OnList::New;
             queue.station = station;
             queue.deficit = i64::from(self.quantum);
             self.stations[station as usize].new.push_back(&mut self.queues, index);
-        } else if queue.place == Place::Empty {
-            queue.place = Place::Old;
+        } else if queue.list == OnList::None {
+            queue.list = OnList::Old;
             owner.old.push_back(&mut self.queues, index);
         }
     }
@@ -534,20 +534,20 @@ impl HoldBuffer {
 
     /// Takes a queue off its station's list.
     fn delist(&mut self, index: u32) {
-        let Queue { place, station, .. } = self.queues[index as usize];
-        match place {
-            Place::Empty => return,
-            Place::New => self.stations[station as usize].new.remove(&mut self.queues, index),
-            Place::Old => self.stations[station as usize].old.remove(&mut self.queues, index),
+        let Queue { list, station, .. } = self.queues[index as usize];
+        match list {
+            OnList::None => return,
+            OnList::New => self.stations[station as usize].new.remove(&mut self.queues, index),
+            OnList::Old => self.stations[station as usize].old.remove(&mut self.queues, index),
         }
-        self.queues[index as usize].place = Place::Empty;
+        self.queues[index as usize].list = OnList::None;
     }
 
     #[inline]
     fn make_old(&mut self, index: u32) {
-        let Queue { place, station, prev, next, .. } = self.queues[index as usize];
+        let Queue { list, station, prev, next, .. } = self.queues[index as usize];
         // The only old queue is the last of them already.
-        if place != Place::Old || prev != NONE || next != NONE {
+        if list != OnList::Old || prev != NONE || next != NONE {
             self.move_to_old(index, station);
         }
     }
@@ -556,7 +556,7 @@ impl HoldBuffer {
     #[inline(never)]
     fn move_to_old(&mut self, index: u32, station: u32) {
         self.delist(index);
-        self.queues[index as usize].place = Place::Old;
+        self.queues[index as usize].list = OnList::Old;
         self.stations[station as usize].old.push_back(&mut self.queues, index);
     }
 

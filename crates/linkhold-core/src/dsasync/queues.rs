@@ -8,11 +8,11 @@ use super::held::{HeldSegment, NONE};
 use super::longest::{Linked, Links, Longest};
 use super::virtual_time::{Tag, VirtualTime};
 
-/// Where a queue stands among its station's.
+/// The list of its station on which a queue stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// On no list; no packet.
-    Empty,
+pub(super) enum OnList {
+    /// It holds no packet.
+    None,
     New,
     Old,
 }
@@ -29,7 +29,7 @@ pub(super) struct Queue {
     /// What its packets weigh, as [`hold_buffer`](super::hold_buffer) counts them, bytes.
     pub weight: u64,
     pub deficit: i64,
-    pub place: Place,
+    pub list: OnList,
     pub prev: u32,
     pub next: u32,
     pub links: Links,
@@ -45,7 +45,7 @@ pub(super) const EMPTY: Queue = Queue {
     transport: Transport::Tcp,
     weight: 0,
     deficit: 0,
-    place: Place::Empty,
+    list: OnList::None,
     prev: NONE,
     next: NONE,
     links: Links::NONE,

@@ -51,7 +51,7 @@ pub(super) struct RoundTrips {
     outstanding: u64,
     /// Of those, what flows may withhold because ACKs are delayed.
     first: u64,
-    stations: PerStation<Station>,
+    stations: PerStation<StationRecord>,
     limits: Limits,
     /// What several stations may have below together.
     cell: Cell,
@@ -90,7 +90,7 @@ pub(super) enum Here {
 
 /// What is known of a station.
 #[derive(Debug, Default)]
-struct Station {
+struct StationRecord {
     /// Bytes that it has not acknowledged, and what of them its flows may withhold because ACKs are delayed.
     outstanding: u64,
     first: u64,
@@ -312,7 +312,8 @@ impl RoundTrips {
             return;
         }
         let epoch = self.stations.iter().map(|record| record.share.epoch).max().unwrap_or(0);
-        let counted = |record: &Station| if record.share.epoch == epoch { record.share.bytes } else { 0 };
+        let counted =
+            |record: &StationRecord| if record.share.epoch == epoch { record.share.bytes } else { 0 };
         let total: u64 = self.stations.iter().map(|record| u64::from(counted(record))).sum();
         let mut silent = 0.0;
         for (number, record) in self.stations.iter_mut().enumerate() {

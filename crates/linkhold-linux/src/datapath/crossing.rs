@@ -84,7 +84,7 @@ pub fn look(
     netfilter: BridgeNetfilter,
 ) -> io::Result<Crossings> {
     let mut found = Crossings::default();
-    let mut place = |name: &String| -> io::Result<Option<Place>> {
+    let mut attached = |name: &String| -> io::Result<Option<Attached>> {
         let Some(interface) = interfaces.named(name)? else {
             found.absent.push(name.clone());
             return Ok(None);
@@ -93,10 +93,10 @@ pub fn look(
             found.doubts.push(unreadable_aggregates(&interface));
         }
         let controller = interface.controller.map(|index| interfaces.at(index)).transpose()?.flatten();
-        Ok(Some(Place { name: name.clone(), kind: interface.kind, controller }))
+        Ok(Some(Attached { name: name.clone(), kind: interface.kind, controller }))
     };
-    let wired = wired.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
-    let radio = radio.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
+    let wired = wired.iter().map(&mut attached).collect::<io::Result<Vec<_>>>()?;
+    let radio = radio.iter().map(&mut attached).collect::<io::Result<Vec<_>>>()?;
     for radio in radio.iter().flatten() {
         for wired in wired.iter().flatten() {
             look_at_pair(wired, radio, netfilter, &mut found);
@@ -119,13 +119,13 @@ fn unreadable_aggregates(interface: &Interface) -> String {
 }
 
 /// An interface and what it is a port of.
-struct Place {
+struct Attached {
     name: String,
     kind: Kind,
     controller: Option<Interface>,
 }
 
-impl Place {
+impl Attached {
     /// The bridge that it is a port of.
     fn bridge(&self) -> Option<&Interface> {
         self.controller.as_ref().filter(|one| matches!(one.kind, Kind::Bridge { .. }))
@@ -156,7 +156,7 @@ impl Place {
     }
 }
 
-fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found: &mut Crossings) {
+fn look_at_pair(wired: &Attached, radio: &Attached, netfilter: BridgeNetfilter, found: &mut Crossings) {
     if let Some(hidden) = wired.hidden_by_vrf().or_else(|| radio.hidden_by_vrf()) {
         found.hidden.push(hidden);
         return;

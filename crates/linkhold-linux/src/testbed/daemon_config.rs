@@ -21,7 +21,7 @@ struct AgentFile {
     radio: [&'static str; 1],
     #[serde(flatten)]
     daemon: DaemonKeys,
-    station: Vec<Station>,
+    station: Vec<StationTable>,
     mechanisms: Vec<BTreeMap<&'static str, Value<'static>>>,
 }
 
@@ -60,7 +60,7 @@ struct Silence {
 }
 
 #[derive(Serialize)]
-struct Station {
+struct StationTable {
     name: String,
     addresses: Vec<IpAddr>,
 }
@@ -102,7 +102,7 @@ pub fn agent_config(
     mechanisms: &[&MechanismSettings],
     socket: &Path,
 ) -> Result<String, toml::ser::Error> {
-    let station = |number: u32| Station {
+    let station = |number: u32| StationTable {
         name: format!("sh{number}"),
         addresses: [Family::V4, Family::V6].map(|family| station_address(family, number)).to_vec(),
     };

@@ -70,30 +70,30 @@ pub struct AgentProcess {
 
 impl AgentProcess {
     /// Starts an agent on the base station; `settings` is added to the smallest configuration.
-    pub fn start(path: &topology::Path, settings: &str) -> Self {
+    pub fn start(path: &topology::ThreeHosts, settings: &str) -> Self {
         Self::start_with(path, settings, &[])
     }
 
     /// As `start`, by a program that runs its last argument (to take privileges away).
-    pub fn start_with(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
+    pub fn start_with(path: &topology::ThreeHosts, settings: &str, wrapper: &[&str]) -> Self {
         let mut this = Self::spawn(path, settings, wrapper);
         this.wait_until_it_listens();
         this
     }
 
     /// As `start_with`, without waiting until it listens.
-    pub fn spawn(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
+    pub fn spawn(path: &topology::ThreeHosts, settings: &str, wrapper: &[&str]) -> Self {
         Self::spawn_as(path, "test", settings, wrapper)
     }
 
     /// As `spawn`, under another name than `test`.
-    pub fn spawn_as(path: &topology::Path, instance: &str, settings: &str, wrapper: &[&str]) -> Self {
+    pub fn spawn_as(path: &topology::ThreeHosts, instance: &str, settings: &str, wrapper: &[&str]) -> Self {
         let interfaces = format!("wired = [\"{}\"]\nradio = [\"{}\"]", topology::WIRED, topology::RADIO);
         Self::spawn_between(path, instance, &interfaces, settings, wrapper)
     }
 
     /// As `start`, between other interfaces: the lines `wired` and `radio` of the configuration.
-    pub fn start_between(path: &topology::Path, interfaces: &str, settings: &str) -> Self {
+    pub fn start_between(path: &topology::ThreeHosts, interfaces: &str, settings: &str) -> Self {
         let mut this = Self::spawn_between(path, "test", interfaces, settings, &[]);
         this.wait_until_it_listens();
         this
@@ -101,7 +101,7 @@ impl AgentProcess {
 
     /// As `start_between`, without waiting until it listens.
     pub fn spawn_between(
-        path: &topology::Path,
+        path: &topology::ThreeHosts,
         instance: &str,
         interfaces: &str,
         settings: &str,

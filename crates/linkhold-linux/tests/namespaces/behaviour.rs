@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::agent_process::AgentProcess;
@@ -37,7 +37,7 @@ pub fn mentions_us(rules: &str) -> bool {
 
 /// Otherwise the hosts' own backlogs would change the order of packets.
 pub fn hosts_receive_on_one_processor() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let (ch, bs, sh) = (&path.ch, &path.bs, &path.sh);
     for (host, interface) in [(ch, HOST), (bs, WIRED), (bs, RADIO), (sh, HOST)] {
         let script = format!("cat /sys/class/net/{interface}/queues/rx-*/rps_cpus");
@@ -53,7 +53,7 @@ pub fn hosts_have_tables_of_their_own() -> Outcome {
     if !std::path::Path::new("/proc/sys/net/ipv4/tcp_child_ehash_entries").exists() {
         return skipped("Linux before 6.1 has one table of connections");
     }
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     for host in [&path.ch, &path.bs, &path.sh] {
         // Negative: that of the initial namespace (ip-sysctl).
         let buckets: i64 = host.run("cat", &["/proc/sys/net/ipv4/tcp_ehash_entries"])?.trim().parse()?;
@@ -63,15 +63,15 @@ pub fn hosts_have_tables_of_their_own() -> Outcome {
 }
 
 pub fn transfer_arrives_whole() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     for mechanism in ["none", "dsasync"] {
         let settings = format!("[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"{mechanism}\"\n");
         let agent = AgentProcess::start(&path, &settings);
         let ways: [(&NetNs, &NetNs, IpAddr); 4] = [
-            (&path.ch, &path.sh, Path::SH_V4),
-            (&path.ch, &path.sh, Path::SH_V6),
-            (&path.sh, &path.ch, Path::CH_V4),
-            (&path.sh, &path.ch, Path::CH_V6),
+            (&path.ch, &path.sh, ThreeHosts::SH_V4),
+            (&path.ch, &path.sh, ThreeHosts::SH_V6),
+            (&path.sh, &path.ch, ThreeHosts::CH_V4),
+            (&path.sh, &path.ch, ThreeHosts::CH_V6),
         ];
         for (number, (from, to, addr)) in ways.into_iter().enumerate() {
             let before = agent.status().packets.seen;
@@ -98,14 +98,14 @@ pub fn transfer_arrives_whole() -> Outcome {
 /// On a radio of 20 Mbit/s, an aggregate of 64 KiB takes 26 ms, but no more than 2 ms are to stand in the
 /// router's queue.
 pub fn aggregates_are_split() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     // (aggregates, least and most bytes of data for each packet seen, ACKs and all)
     for (aggregates, bytes) in [("auto", 400..1461), ("split", 400..1461), ("keep", 1461..65_536)] {
         let settings = format!(
             "[channel]\ncapacity = \"20Mbit/s\"\nefficiency = 1.0\n[datapath]\naggregates = \"{aggregates}\"\n"
         );
         let agent = AgentProcess::start(&path, &settings);
-        Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6100, Amount::Bytes(4 * MEGABYTE)).finish();
+        Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6100, Amount::Bytes(4 * MEGABYTE)).finish();
         let status = agent.status();
         let each = 4 * MEGABYTE / status.packets.seen;
         println!("{aggregates}: {each} bytes of data a packet");
@@ -131,20 +131,20 @@ pub const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\
 /// acknowledgments, too, must come from the router's address, or the correspondent host would not take them
 /// for the flow's.
 pub fn transfer_through_nat() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.masquerade(WIRED)?;
     path.sh.set_checksum_offload(HOST, false)?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let capture = Capture::start(&path.ch);
     let router: [IpAddr; 2] = ["10.91.1.1".parse()?, "fd91:1::1".parse()?];
-    for (number, addr) in [Path::CH_V4, Path::CH_V6].into_iter().enumerate() {
+    for (number, addr) in [ThreeHosts::CH_V4, ThreeHosts::CH_V6].into_iter().enumerate() {
         silence_in_a_flow(&agent, Transfer::fetch(&path.ch, &path.sh, addr, 6100 + number as u16, STEADY));
     }
     let status = agent.status();
     let mut zero_windows = [0; 2];
     for packet in capture.finish() {
         let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { continue };
-        if [Path::CH_V4, Path::CH_V6].contains(&parsed.src.addr) {
+        if [ThreeHosts::CH_V4, ThreeHosts::CH_V6].contains(&parsed.src.addr) {
             continue;
         }
         let family = router.iter().position(|addr| *addr == parsed.src.addr);
@@ -169,14 +169,14 @@ pub fn silence_in_a_flow(agent: &AgentProcess, flow: Transfer) {
 }
 
 pub fn silence_holds_and_releases_in_order() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
         &path,
         "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n",
     );
     let capture = Capture::at(&path.bs, RADIO);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6200, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6200, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
     // The agent's answer comes after its verdicts, and what it let pass leaves by the radio before the call
@@ -195,7 +195,7 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     assert!(during.silent && during.packets.held > 0, "{during}");
     assert!(!after.silent && after.packets.held == 0, "{after}");
     assert!(after.packets.released >= during.packets.held, "{after}");
-    let packets = data(&captured, Path::SH_V4);
+    let packets = data(&captured, ThreeHosts::SH_V4);
     let in_silence = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
     assert_eq!(in_silence, 0, "data crossed in the silence\n{}", story(&captured, frozen, 100));
     let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
@@ -205,12 +205,12 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
 }
 
 pub fn closed_windows_have_right_checksums() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     // Without offload every packet on the wired side carries its whole checksum, so a wrong one is ours.
     path.sh.set_checksum_offload(HOST, false)?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let capture = Capture::start(&path.ch);
-    for (number, addr) in [Path::SH_V4, Path::SH_V6].into_iter().enumerate() {
+    for (number, addr) in [ThreeHosts::SH_V4, ThreeHosts::SH_V6].into_iter().enumerate() {
         silence_in_a_flow(&agent, Transfer::start(&path.ch, &path.sh, addr, 6300 + number as u16, STEADY));
     }
     let status = agent.status();
@@ -218,7 +218,7 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
     let (mut acks, mut zero_windows) = (0, 0);
     for packet in &captured {
         let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { continue };
-        let from_station = [Path::SH_V4, Path::SH_V6].contains(&parsed.src.addr);
+        let from_station = [ThreeHosts::SH_V4, ThreeHosts::SH_V6].contains(&parsed.src.addr);
         if !from_station || !parsed.tcp.flags.contains(TcpFlags::ACK) {
             continue;
         }
@@ -234,7 +234,7 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
 }
 
 pub fn scheduled_silence() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
         &path,
@@ -243,7 +243,7 @@ pub fn scheduled_silence() -> Outcome {
     // The agent may miss the start of the first silence, and such a silence does not count.
     agent.wait_until(|status| status.silences >= 1);
     let capture = Capture::at(&path.bs, RADIO);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6400, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6400, STEADY);
     let status = agent.wait_until(|status| status.silences >= 5);
     transfer.stop_and_finish();
     let most = status.uptime_s / 0.4 + 1.0;
@@ -258,7 +258,7 @@ pub fn scheduled_silence() -> Outcome {
     // not by 50 ms.
     let into_period =
         |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() % 400_000;
-    let packets = data(&capture.finish(), Path::SH_V4);
+    let packets = data(&capture.finish(), ThreeHosts::SH_V4);
     let crossed = packets.iter().filter(|packet| (50_000..199_000).contains(&into_period(packet.at))).count();
     assert!(packets.len() > 1000 && crossed == 0, "{crossed} of {} in scheduled silences", packets.len());
     Ok(())
@@ -266,11 +266,11 @@ pub fn scheduled_silence() -> Outcome {
 
 /// A silence is announced before it begins: traffic flows until the silence begins.
 pub fn announced_silence() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
     let capture = Capture::at(&path.bs, RADIO);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6450, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6450, STEADY);
     transfer.wait_for(MEGABYTE);
     let telling = SystemTime::now();
     agent.say(r#"{"source":"driver","effective_in_s":0.3,"event":{"freeze":{"cause":"grant","for_s":0.3}}}"#);
@@ -282,7 +282,7 @@ pub fn announced_silence() -> Outcome {
     transfer.wait_for(transfer.received() + MEGABYTE);
     transfer.stop_and_finish();
     assert_eq!(status.events.get("driver"), Some(&1), "{status}");
-    let packets = data(&capture.finish(), Path::SH_V4);
+    let packets = data(&capture.finish(), ThreeHosts::SH_V4);
     let (ahead, late) = (Duration::from_millis(300), Duration::from_millis(50));
     let count = |from: SystemTime, to: SystemTime| {
         packets.iter().filter(|packet| (from..to).contains(&packet.at)).count()

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use linkhold_linux::agent::AgentConfig;
 use linkhold_linux::doctor::{Outcome as Checked, doctor};
 use linkhold_linux::netns::{NetNs, NetNsError, veth};
-use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 use nix::sys::signal::Signal;
 
@@ -30,7 +30,7 @@ const BRIDGE: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 1)));
 
 /// Makes a path's base station a bridge between its two interfaces, with one network on both sides.
-fn bridge_it(path: &Path) -> Result<(), NetNsError> {
+fn bridge_it(path: &ThreeHosts) -> Result<(), NetNsError> {
     path.bs.ip(&["link", "add", "br0", "type", "bridge"])?;
     // Without a link-local address the kernel looks for no IPv6 neighbour of a packet that is not from itself
     // (`ndisc_solicit`), and duplicate address detection takes a second.
@@ -49,7 +49,7 @@ fn bridge_it(path: &Path) -> Result<(), NetNsError> {
 
 /// Switches whether bridged packets come past the firewall of the base station; false if the kernel has no
 /// `br_netfilter`.
-pub fn hand_bridged_packets_to_the_firewall(path: &Path, on: bool) -> bool {
+pub fn hand_bridged_packets_to_the_firewall(path: &ThreeHosts, on: bool) -> bool {
     let value = if on { "1" } else { "0" };
     ["iptables", "ip6tables"].iter().all(|which| {
         path.bs.run("sysctl", &["-qw", &format!("net.bridge.bridge-nf-call-{which}={value}")]).is_ok()
@@ -58,7 +58,7 @@ pub fn hand_bridged_packets_to_the_firewall(path: &Path, on: bool) -> bool {
 
 /// A silence in a steady flow between `CH` and `SH`, both families: nothing crosses, windows are closed by
 /// right packets of the agent's own, and everything arrives.
-fn silences_hold(path: &Path, agent: &AgentProcess, port: u16) -> Outcome {
+fn silences_hold(path: &ThreeHosts, agent: &AgentProcess, port: u16) -> Outcome {
     path.set_offloads(false)?;
     for (number, addr) in [SH.0, SH.1].into_iter().enumerate() {
         let captures = (Capture::start(&path.ch), Capture::start(&path.sh));
@@ -99,7 +99,7 @@ fn silences_hold(path: &Path, agent: &AgentProcess, port: u16) -> Outcome {
 }
 
 pub fn a_bridged_radio_is_managed() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     bridge_it(&path)?;
     if !hand_bridged_packets_to_the_firewall(&path, true) {
         return skipped("this kernel has no br_netfilter");
@@ -115,7 +115,7 @@ pub fn a_bridged_radio_is_managed() -> Outcome {
 
 /// The agent does not start, and says what hides the radio and what to change; so does the doctor.
 pub fn a_hidden_radio_is_refused() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let refused = |expected: &str| -> Outcome {
         let mut agent = AgentProcess::spawn(&path, "", &[]);
         assert!(!agent.listens(), "the agent runs\n{}", agent.log());
@@ -153,7 +153,7 @@ pub fn a_hidden_radio_is_refused() -> Outcome {
 
 /// As hostapd does it, after the agent's start.
 pub fn a_radio_put_into_a_bridge_later() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     if !hand_bridged_packets_to_the_firewall(&path, true) {
         return skipped("this kernel has no br_netfilter");
@@ -171,7 +171,7 @@ pub fn a_radio_put_into_a_bridge_later() -> Outcome {
 
 /// A name that is not there is told in log and status, and managed as soon as it appears.
 pub fn an_interface_that_is_not_there() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.bs.ip(&["link", "del", RADIO])?;
     let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
     let told = "there is no interface radio0 (yet)";
@@ -182,11 +182,11 @@ pub fn an_interface_that_is_not_there() -> Outcome {
 
     veth(&path.sh, HOST, &path.bs, RADIO)?;
     path.bs.add_address(RADIO, IpAddr::V4(Ipv4Addr::new(10, 91, 2, 1)), 24)?;
-    path.sh.add_address(HOST, Path::SH_V4, 24)?;
+    path.sh.add_address(HOST, ThreeHosts::SH_V4, 24)?;
     path.sh.add_default_route(IpAddr::V4(Ipv4Addr::new(10, 91, 2, 1)))?;
     agent.wait_until(|status| status.troubles.is_empty());
     assert!(agent.log().contains("the interface is there now"), "{}", agent.log());
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 7220, Amount::Bytes(MEGABYTE)).finish();
+    Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 7220, Amount::Bytes(MEGABYTE)).finish();
     let status = agent.status();
     assert!(status.packets.seen > 10, "{status}");
     Ok(())
@@ -195,7 +195,7 @@ pub fn an_interface_that_is_not_there() -> Outcome {
 /// An interface that may gather more than 64 KiB (BIG TCP) is told of by log, status and doctor where
 /// aggregates come whole, and no more once it may not; where they are split, never.
 pub fn aggregates_that_no_header_can_name() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let told = "wired0 may have aggregates of 185000 bytes (BIG TCP)";
     let allow = |bytes: &str| path.bs.ip(&["link", "set", WIRED, "gro_max_size", bytes]);
     allow("185000")?;
@@ -274,7 +274,7 @@ impl<'a> FlowTables<'a> {
 /// Agent and doctor say that a flow table of their interfaces takes flows past them, and what to change; of
 /// another's they say nothing.
 pub fn a_flow_table_is_told() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     veth(&path.ch, "eth7", &path.bs, "lan7")?;
     let tables = FlowTables::of(&path.bs)?;
     let text = format!("wired = [\"{WIRED}\"]\nradio = [\"{RADIO}\"]\n");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_millis(600);
 /// So many numbered datagrams, with so much time between two of them, from the correspondent to the station;
 /// and when each arrived. The station listens until nothing has come for `patience`.
 pub fn stream(
-    path: &Path,
+    path: &ThreeHosts,
     to: IpAddr,
     (count, every): (u32, Duration),
     patience: Duration,
@@ -82,7 +82,7 @@ pub fn stream(
 /// What comes in a silence is held, and leaves in order at its end; what is too old by then is dropped and
 /// counted.
 pub fn a_burst_in_a_silence() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(
         &path,
         &format!(
@@ -90,7 +90,7 @@ pub fn a_burst_in_a_silence() -> Outcome {
             MAX_AGE.as_millis()
         ),
     );
-    for to in [Path::SH_V4, Path::SH_V6] {
+    for to in [ThreeHosts::SH_V4, ThreeHosts::SH_V6] {
         let before = agent.status().packets;
         let arrived = Arc::new(AtomicUsize::new(0));
         let finish = stream(&path, to, (COUNT, EVERY), Duration::from_millis(1500), &arrived);
@@ -146,14 +146,14 @@ fn script(netns: &NetNs, python: &str, args: &[&str]) -> Command {
 
 /// One download; its numbers.
 fn download(
-    path: &Path,
+    path: &ThreeHosts,
     python: &str,
     agent: Option<&AgentProcess>,
     radio: &Radio,
     port: u16,
     (longer_ms, bytes): (u32, u64),
 ) -> Value {
-    let (server_addr, port) = (Path::CH_V4.to_string(), port.to_string());
+    let (server_addr, port) = (ThreeHosts::CH_V4.to_string(), port.to_string());
     let longer = longer_ms.to_string();
     let mut args = vec!["serve", &server_addr, &port];
     if longer_ms > 0 {
@@ -203,7 +203,7 @@ fn download(
 /// each silence's beginning and end as they happen.
 pub fn quic_downloads() -> Outcome {
     let python = std::env::var(PYTHON).map_err(|_| format!("{PYTHON} names no Python with aioquic"))?;
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let radio = Radio::replace_veth(&path)?;
     let mut runs = Vec::new();
     for (part, long) in QUIC_PATHS.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use linkhold_linux::agent::status::Status;
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
@@ -98,7 +98,7 @@ fn check_that_all_is_over(status: &Status) {
 
 pub fn requests_and_answers() -> Outcome {
     const SILENCE: Duration = Duration::from_millis(250);
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     // With the rate told and with it measured: windows both ways follow the one or the other.
     for settings in ["[channel]\ncapacity = \"100Mbit/s\"\n", ""] {
         let agent = AgentProcess::start(&path, settings);
@@ -106,7 +106,10 @@ pub fn requests_and_answers() -> Outcome {
         let mut asking = Vec::new();
         let mut answering = Vec::new();
         // Whoever asks, and over either family.
-        let (ch, sh) = ((&path.ch, Path::CH_V4, Path::CH_V6), (&path.sh, Path::SH_V4, Path::SH_V6));
+        let (ch, sh) = (
+            (&path.ch, ThreeHosts::CH_V4, ThreeHosts::CH_V6),
+            (&path.sh, ThreeHosts::SH_V4, ThreeHosts::SH_V6),
+        );
         for (number, (client, server)) in [(sh, ch), (ch, sh)].into_iter().enumerate() {
             for (family, addr) in [server.1, server.2].into_iter().enumerate() {
                 let port = 7400 + 2 * number as u16 + family as u16;
@@ -197,7 +200,7 @@ fn talk(
 pub fn both_ways_at_once() -> Outcome {
     const SILENCE: Duration = Duration::from_millis(300);
     const PART: u64 = 500_000;
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     for settings in ["[channel]\ncapacity = \"100Mbit/s\"\n", ""] {
         let agent = AgentProcess::start(&path, settings);
         let stop = Arc::new(AtomicBool::new(false));
@@ -205,7 +208,9 @@ pub fn both_ways_at_once() -> Outcome {
         let mut came: Vec<[Arc<AtomicU64>; 2]> = Vec::new();
         let mut talking = Vec::new();
         for (number, (server, client, addr)) in
-            [(&path.ch, &path.sh, Path::CH_V4), (&path.sh, &path.ch, Path::SH_V6)].into_iter().enumerate()
+            [(&path.ch, &path.sh, ThreeHosts::CH_V4), (&path.sh, &path.ch, ThreeHosts::SH_V6)]
+                .into_iter()
+                .enumerate()
         {
             let address: SocketAddr = (addr, 7450 + number as u16).into();
             let listener = server.enter(|| TcpListener::bind(address))??;

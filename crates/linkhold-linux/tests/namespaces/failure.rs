@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-use linkhold_linux::topology::{Path, RADIO};
+use linkhold_linux::topology::{RADIO, ThreeHosts};
 use nix::sys::signal::{Signal, kill};
 
 use crate::Outcome;
@@ -29,14 +29,14 @@ const SETTINGS: [&str; 2] =
 
 pub fn sigterm_lets_go() -> Outcome {
     for (number, settings) in SETTINGS.into_iter().enumerate() {
-        let path = Path::build()?;
+        let path = ThreeHosts::build()?;
         path.set_offloads(false)?;
         // Who runs the tests may ignore SIGHUP, as nohup(1) does, and the agent would go on ignoring it.
         let mut agent = AgentProcess::start_with(&path, settings, &["env", "--default-signal=HUP"]);
         assert!(mentions_us(&rules(&path.bs)));
         let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
         let port = 6500 + number as u16;
-        let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, STEADY);
+        let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, port, STEADY);
         transfer.wait_for(5 * MEGABYTE);
         agent.signal(r#"{"freeze":{}}"#);
         agent.wait_until(|status| status.packets.held > 0);
@@ -53,7 +53,7 @@ pub fn sigterm_lets_go() -> Outcome {
         assert!(!agent.socket.exists());
         transfer.stop_and_finish();
         let (leaving, arriving) = (leaving.finish(), arriving.finish());
-        let (sent, arrived) = (data(&leaving, Path::SH_V4), data(&arriving, Path::SH_V4));
+        let (sent, arrived) = (data(&leaving, ThreeHosts::SH_V4), data(&arriving, ThreeHosts::SH_V4));
         let pause = longest_pause(&arrived, stopped);
         println!("longest pause after the signal: {pause:?}");
         let ends = || {
@@ -69,7 +69,7 @@ pub fn sigterm_lets_go() -> Outcome {
 
 pub fn sigkill_in_a_silence() -> Outcome {
     for (number, settings) in SETTINGS.into_iter().enumerate() {
-        let path = Path::build()?;
+        let path = ThreeHosts::build()?;
         path.set_offloads(false)?;
         // The sender's flight must fit into the radio's queue, twice, since copies are held as well: the
         // guardian lets all of it go into that queue, and a packet that finds no room there waits for a
@@ -80,7 +80,7 @@ pub fn sigkill_in_a_silence() -> Outcome {
         let mut agent = AgentProcess::start(&path, settings);
         let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
         let port = 6600 + number as u16;
-        let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, STEADY);
+        let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, port, STEADY);
         transfer.wait_for(MEGABYTE);
         radio.fall_silent();
         agent.signal(r#"{"freeze":{}}"#);
@@ -97,7 +97,8 @@ pub fn sigkill_in_a_silence() -> Outcome {
         transfer.stop_and_finish();
         assert!(mentions_us(&rules(&path.bs)), "a killed agent cannot remove its rules");
 
-        let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
+        let (sent, arrived) =
+            (data(&leaving.finish(), ThreeHosts::SH_V4), data(&arriving.finish(), ThreeHosts::SH_V4));
         let first = delay(first_from(&arrived, back), back);
         let first_new = delay(first_new_from(&sent, back), back);
         println!(
@@ -110,7 +111,7 @@ pub fn sigkill_in_a_silence() -> Outcome {
         let mut next = AgentProcess::start(&path, "");
         assert!(next.log().contains("removed rules that an earlier agent left"), "{}", next.log());
         let amount = Amount::Bytes(5 * MEGABYTE);
-        Transfer::start(&path.ch, &path.sh, Path::SH_V4, port + 10, amount).finish();
+        Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, port + 10, amount).finish();
         assert!(next.status().packets.seen > 0);
         next.send_signal(Signal::SIGTERM);
         assert!(next.wait());
@@ -122,7 +123,7 @@ pub fn sigkill_in_a_silence() -> Outcome {
 /// On air or not, a killed agent's held packets leave at once, all of them and in order: they are the
 /// guardian's last act.
 pub fn guardian_lets_go() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n");
     kill_and_lose_nothing(&path, agent, 6650)
@@ -130,7 +131,7 @@ pub fn guardian_lets_go() -> Outcome {
 
 /// If the guardian is killed, the agent starts another one.
 pub fn guardian_is_replaced() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n");
     // A guardian that dies within a second of its start is not replaced, so wait for longer.
@@ -146,9 +147,9 @@ pub fn guardian_is_replaced() -> Outcome {
     kill_and_lose_nothing(&path, agent, 6655)
 }
 
-fn kill_and_lose_nothing(path: &Path, mut agent: AgentProcess, port: u16) -> Outcome {
+fn kill_and_lose_nothing(path: &ThreeHosts, mut agent: AgentProcess, port: u16) -> Outcome {
     let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, port, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
     agent.wait_until(|status| status.packets.held > 50);
@@ -157,7 +158,8 @@ fn kill_and_lose_nothing(path: &Path, mut agent: AgentProcess, port: u16) -> Out
     assert!(!agent.wait());
     transfer.wait_for(transfer.received() + MEGABYTE);
     transfer.stop_and_finish();
-    let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
+    let (sent, arrived) =
+        (data(&leaving.finish(), ThreeHosts::SH_V4), data(&arriving.finish(), ThreeHosts::SH_V4));
     assert_eq!(lost(&sent, &arrived).len(), 0, "held packets were lost");
     assert_eq!(gaps(&arrived), 0, "packets overtook others");
     let pause = longest_pause(&arrived, killed);
@@ -168,11 +170,11 @@ fn kill_and_lose_nothing(path: &Path, mut agent: AgentProcess, port: u16) -> Out
 
 /// The process that signals dies in a silence, so nobody ends the silence.
 pub fn unended_silence() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[silence]\nmax = \"300ms\"\n");
     let leaving = Capture::at(&path.bs, RADIO);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6660, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6660, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     let freezing = SystemTime::now();
     agent.signal(r#"{"freeze":{"cause":"fade"}}"#);
@@ -182,7 +184,7 @@ pub fn unended_silence() -> Outcome {
     transfer.stop_and_finish();
     assert_eq!((status.silences, status.silences_overdue), (1, 1), "{status}");
     assert!(agent.log().contains("nobody ended this silence"), "{}", agent.log());
-    let packets = data(&leaving.finish(), Path::SH_V4);
+    let packets = data(&leaving.finish(), ThreeHosts::SH_V4);
     let most = Duration::from_millis(300);
     let back = first_from(&packets, frozen).at;
     assert!(back >= freezing + most, "the silence ended early");
@@ -192,13 +194,13 @@ pub fn unended_silence() -> Outcome {
 
 /// A packet that finds no room in the kernel's queue passes unmanaged.
 pub fn full_queue_fails_open() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
         &path,
         "[datapath]\nmax_packets = 20\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n",
     );
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6670, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6670, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
     let held = agent.wait_until(|status| status.packets.held > 0).packets.held;
@@ -212,7 +214,7 @@ pub fn full_queue_fails_open() -> Outcome {
 
 pub fn hostile_clients() -> Outcome {
     use std::os::unix::net::UnixStream;
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, "");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&agent.socket)?.permissions());
     assert_eq!(mode & 0o777, 0o600);
@@ -231,7 +233,7 @@ pub fn hostile_clients() -> Outcome {
     }
     // More clients than it takes, none of which says a word or leaves.
     let idle: Vec<_> = (0..40).map(|_| UnixStream::connect(&agent.socket)).collect();
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6700, Amount::Bytes(20 * MEGABYTE)).finish();
+    Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6700, Amount::Bytes(20 * MEGABYTE)).finish();
     // They lock nobody out who has something to say.
     let status = agent.status();
     drop(idle);
@@ -240,7 +242,7 @@ pub fn hostile_clients() -> Outcome {
 }
 
 pub fn rivals() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let first = AgentProcess::start(&path, "");
     let installed = rules(&path.bs);
     for (instance, reason) in [
@@ -252,7 +254,7 @@ pub fn rivals() -> Outcome {
         assert!(second.log().contains(reason), "{}", second.log());
     }
     assert_eq!(rules(&path.bs), installed);
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6850, Amount::Bytes(5 * MEGABYTE)).finish();
+    Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6850, Amount::Bytes(5 * MEGABYTE)).finish();
     assert!(first.status().packets.seen > 0);
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use linkhold_linux::agent::status::Status;
 use linkhold_linux::host::kernel::CONGESTION_CONTROLS;
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
@@ -48,8 +48,8 @@ struct Windows {
 }
 
 impl Sender {
-    fn start(path: &Path, port: u16, congestion: &'static str, amount: Amount) -> Self {
-        let address = SocketAddr::new(Path::CH_V4, port);
+    fn start(path: &ThreeHosts, port: u16, congestion: &'static str, amount: Amount) -> Self {
+        let address = SocketAddr::new(ThreeHosts::CH_V4, port);
         let listener = path.ch.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
         let (tell, told) = mpsc::channel();
         let sending = move || {
@@ -152,13 +152,13 @@ fn iperf3(netns: &NetNs, congestion: &str) -> Outcome {
 }
 
 /// Whether anything crosses the base station.
-fn set_silence(path: &Path, silent: bool) {
+fn set_silence(path: &ThreeHosts, silent: bool) {
     let what = if silent { "-I" } else { "-D" };
     path.bs.run("iptables", &["-w", "10", what, "FORWARD", "-j", "DROP"]).expect("iptables");
 }
 
 /// A host that freezes by eBPF; where that cannot be, the test is skipped.
-fn kernel_host(path: &Path, freeze: &str, settings: &str) -> Result<AgentProcess, Unfinished> {
+fn kernel_host(path: &ThreeHosts, freeze: &str, settings: &str) -> Result<AgentProcess, Unfinished> {
     match no_struct_ops() {
         Some(reason) => skipped(reason),
         None => Ok(AgentProcess::host(&path.sh, &format!("freeze = \"{freeze}\""), settings)),
@@ -176,7 +176,7 @@ pub fn no_struct_ops() -> Option<String> {
 }
 
 pub fn windows_stop_senders() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let host = AgentProcess::host(&path.sh, "freeze = \"window\"", "");
     let sender = Sender::start(&path, 6900, "reno", STEADY);
     sender.transfer.wait_for(5 * MEGABYTE);
@@ -197,7 +197,7 @@ pub fn windows_stop_senders() -> Outcome {
 
 /// Two silences are announced at once, and a thaw comes late for one that was over before them.
 pub fn silences_announced_ahead() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let host = AgentProcess::host(&path.sh, "freeze = \"window\"", "");
     let sender = Sender::start(&path, 6970, "reno", STEADY);
     sender.transfer.wait_for(5 * MEGABYTE);
@@ -228,7 +228,7 @@ pub fn silences_announced_ahead() -> Outcome {
 }
 
 pub fn congestion_controls_come_and_go() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let mut host = kernel_host(&path, "kernel", "")?;
     // A second host shares them.
     let mut other = AgentProcess::host(&path.ch, "freeze = \"kernel\"", "");
@@ -272,7 +272,7 @@ pub fn congestion_controls_come_and_go() -> Outcome {
 }
 
 pub fn silence_leaves_windows_alone() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     for freeze in ["kernel", "both"] {
         let mut host = kernel_host(&path, freeze, "")?;
         for (congestion, port) in CONGESTION_CONTROLS.into_iter().chain(["cubic"]).zip(6920..) {
@@ -360,7 +360,7 @@ pub fn a_thaw_wakes_senders() -> Outcome {
     const TIMEOUTS: u8 = 3;
     /// From the signal to new data. It takes a few milliseconds; the timer alone takes more than a second.
     const AT_ONCE: Duration = Duration::from_millis(100);
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     for freeze in ["kernel", "both"] {
         let mut host = kernel_host(&path, freeze, "")?;
         for (congestion, port) in CONGESTION_CONTROLS.into_iter().zip(6970..) {
@@ -407,7 +407,7 @@ pub fn a_thaw_wakes_senders_that_had_no_timeout() -> Outcome {
     /// From the signal to new data, in the usual case. It takes a few milliseconds; timers alone take what is
     /// left of the RTO at least.
     const AT_ONCE: Duration = Duration::from_millis(50);
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let mut host = kernel_host(&path, "both", "")?;
     for (congestion, port) in CONGESTION_CONTROLS.into_iter().zip(6980..) {
         let sender = Sender::start(&path, port, congestion, STEADY);
@@ -440,7 +440,7 @@ pub fn a_thaw_wakes_senders_that_had_no_timeout() -> Outcome {
 }
 
 pub fn freezes_in_any_order() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let settings = "[silence]\nmax = \"1s\"\n[mechanism]\nname = \"cr-aware\"\nmax_freeze = \"1s\"\n";
     let (freeze, congestion) = match no_struct_ops() {
         None => ("both", "linkhold_cubic"),
@@ -487,7 +487,7 @@ pub fn freezes_in_any_order() -> Outcome {
 }
 
 pub fn a_killed_host() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let settings = "[silence]\nmax = \"2s\"\n";
     let (freeze, congestion) =
         if no_struct_ops().is_none() { ("both", "linkhold_cubic") } else { ("window", "cubic") };
@@ -516,7 +516,7 @@ pub fn a_killed_host() -> Outcome {
 /// From a file to a shut gate: what some program writes of the signal closes the window of a real sender,
 /// which stops, and opens it again. The control socket does the same.
 pub fn a_file_of_samples() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("snr.csv");
     // Low, but old: what was there before the host was said before.
@@ -590,7 +590,7 @@ fn freezes_at_random_by(freeze: &str) -> Outcome {
     /// `silence.max`, ms: shorter than the longest step, so that lost thaws heal during the test, too.
     const AT_MOST_MS: u64 = 300;
     const STEPS: usize = 60;
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let settings = format!(
         "[silence]\nmax = \"{AT_MOST_MS}ms\"\n[mechanism]\nname = \"cr-aware\"\nmax_freeze = \"{AT_MOST_MS}ms\"\n"
     );

@@ -11,7 +11,7 @@ use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
 use linkhold_core::units::Seq;
 use linkhold_linux::netns::{NetNs, NetNsError};
 use linkhold_linux::testbed::host_load::HostMeter;
-use linkhold_linux::topology::{HOST, Path, RADIO};
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts};
 use linkhold_wire::{PacketSpec, Payload, emit};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, sendto, socket,
@@ -48,7 +48,7 @@ enum Ports {
 
 impl Flood {
     /// Starts sending segments with data to a closed port of the station, so many bits a second.
-    fn start(path: &Path, bps: f64, ports: Ports) -> Self {
+    fn start(path: &ThreeHosts, bps: f64, ports: Ports) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
         let work = move || send_flood(bps, ports, &ended);
@@ -72,7 +72,7 @@ impl Drop for Flood {
 fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
     let socket: OwnedFd =
         socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
-    let to = SockaddrStorage::from(SocketAddr::new(Path::SH_V4, 0));
+    let to = SockaddrStorage::from(SocketAddr::new(ThreeHosts::SH_V4, 0));
     let mut buffer = [0u8; 1500];
     let (started, mut sent) = (Instant::now(), 0u64);
     while !stop.load(Ordering::Relaxed) {
@@ -93,8 +93,8 @@ fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
                 ..TcpSegment::default()
             };
             let spec = PacketSpec {
-                src: Endpoint { addr: Path::CH_V4, port },
-                dst: Endpoint { addr: Path::SH_V4, port: 9999 },
+                src: Endpoint { addr: ThreeHosts::CH_V4, port },
+                dst: Endpoint { addr: ThreeHosts::SH_V4, port: 9999 },
                 tcp,
                 ecn: Ecn::NotEct,
             };
@@ -137,7 +137,7 @@ fn radio_bytes(bs: &NetNs) -> u64 {
     bs.run("cat", &[&path]).expect("counters").trim().parse().expect("a number")
 }
 
-fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
+fn carried(path: &ThreeHosts, flow: &Transfer, time: Duration) -> Carried {
     let (started, radio, received) = (Instant::now(), radio_bytes(&path.bs), flow.received());
     std::thread::sleep(time);
     Carried {
@@ -159,7 +159,7 @@ pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
 /// The same where nobody tells the agent the rate, which is the default: the radio is a shaper with one queue
 /// for all, in which the flood would have its way.
 pub fn a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate() -> Outcome {
-    let shape = |path: &Path| {
+    let shape = |path: &ThreeHosts| {
         let rate = format!("{RATE_BPS}bit");
         // 15 kB may go at once, and 100 packets wait.
         let qdisc =
@@ -172,14 +172,19 @@ pub fn a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate() -> Outcome {
     hog_leaves_share(shape, "")
 }
 
-fn hog_leaves_share(shape: impl Fn(&Path), settings: &str) -> Outcome {
+fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
     for ports in [Ports::One, Ports::Each] {
-        let path = Path::build()?;
+        let path = ThreeHosts::build()?;
         path.set_offloads(false)?;
         shape(&path);
         let agent = AgentProcess::start(&path, settings);
-        let flow =
-            Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6700, Amount::For(Duration::from_secs(120)));
+        let flow = Transfer::start(
+            &path.ch,
+            &path.sh,
+            ThreeHosts::SH_V4,
+            6700,
+            Amount::For(Duration::from_secs(120)),
+        );
         flow.wait_for(2 * MEGABYTE);
         for load in [1.0, 2.0] {
             beside_a_flood(&path, &flow, &agent, (load, ports));
@@ -193,7 +198,7 @@ fn hog_leaves_share(shape: impl Fn(&Path), settings: &str) -> Outcome {
 /// than its rate. Shares hold each time.
 const ATTEMPTS: u32 = 5;
 
-fn beside_a_flood(path: &Path, flow: &Transfer, agent: &AgentProcess, (load, ports): (f64, Ports)) {
+fn beside_a_flood(path: &ThreeHosts, flow: &Transfer, agent: &AgentProcess, (load, ports): (f64, Ports)) {
     for attempt in 1..=ATTEMPTS {
         let host = HostMeter::start();
         let flood = Flood::start(path, load * RATE_BPS, ports);
@@ -288,17 +293,17 @@ const SIGNED: u64 = 50 * MEGABYTE;
 /// 50 MB whose headers are signed (RFC 2385), while windows are clamped and in silences: the stations find no
 /// wrong signature, so nothing was changed and nothing made up.
 pub fn a_signed_flow_is_not_touched() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     path.sh.set_checksum_offload(HOST, false)?;
     let settings = "[channel]\ncapacity = \"200Mbit/s\"\nefficiency = 1.0\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
     let agent = AgentProcess::start(&path, settings);
     // Beside it a flow without signatures, which shows that the agent does what it does to others.
-    let plain = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6800, STEADY);
+    let plain = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6800, STEADY);
     plain.wait_for(MEGABYTE);
-    let address = SocketAddr::new(Path::SH_V4, 6801);
+    let address = SocketAddr::new(ThreeHosts::SH_V4, 6801);
     let listener = path.sh.enter(|| TcpListener::bind(address)).expect("enter")?;
-    match sign(&listener, Path::CH_V4) {
+    match sign(&listener, ThreeHosts::CH_V4) {
         Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
             return skipped("this kernel signs no TCP segments (CONFIG_TCP_MD5SIG)");
         }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
@@ -49,7 +49,7 @@ impl Random {
 }
 
 /// How long after `since` each flow has got something new; the longest.
-fn idle(path: &Path, transfers: &mut Vec<Transfer>, received: &[u64], since: Instant) -> Duration {
+fn idle(path: &ThreeHosts, transfers: &mut Vec<Transfer>, received: &[u64], since: Instant) -> Duration {
     let standing = |(transfer, before): (&Transfer, &u64)| !transfer.goes_beyond(*before, STANDSTILL);
     if let Some(number) = transfers.iter().zip(received).position(standing) {
         let transfer = transfers.swap_remove(number);
@@ -62,13 +62,13 @@ fn idle(path: &Path, transfers: &mut Vec<Transfer>, received: &[u64], since: Ins
 }
 
 fn survive(kills: u32, seed: u64) -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let mut random = Random(seed);
     let ways: [(&NetNs, &NetNs, IpAddr); 4] = [
-        (&path.ch, &path.sh, Path::SH_V4),
-        (&path.ch, &path.sh, Path::SH_V6),
-        (&path.sh, &path.ch, Path::CH_V4),
-        (&path.sh, &path.ch, Path::CH_V6),
+        (&path.ch, &path.sh, ThreeHosts::SH_V4),
+        (&path.ch, &path.sh, ThreeHosts::SH_V6),
+        (&path.sh, &path.ch, ThreeHosts::CH_V4),
+        (&path.sh, &path.ch, ThreeHosts::CH_V6),
     ];
     let mut transfers: Vec<Transfer> = (0..8u16)
         .map(|number| {
@@ -144,7 +144,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
 }
 
 /// Retransmission timeouts of both hosts so far (TcpExt TCPTimeouts).
-fn timeouts(path: &Path) -> u64 {
+fn timeouts(path: &ThreeHosts) -> u64 {
     [&path.ch, &path.sh].into_iter().map(|host| tcp_counter(host, "netstat", "TcpExt: ", "TCPTimeouts")).sum()
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use linkhold_core::packet::TcpFlags;
-use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{ParsedPacket, parse_ip_tcp_headers, verify_checksums};
 
 use crate::Outcome;
@@ -35,12 +35,12 @@ fn flows_own(captured: &[Captured], ends: [(IpAddr, u16); 2]) -> Vec<ParsedPacke
 /// A station behind a home router fetches: what a silence took before it was told goes to it again, from the
 /// agent's copies.
 pub fn copies_to_a_station() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     path.masquerade(WIRED)?;
     let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"200Mbit/s\"\n");
     let capture = Capture::start(&path.sh);
-    let ends = far_ends([Path::CH_V4, Path::CH_V6], 6160);
+    let ends = far_ends([ThreeHosts::CH_V4, ThreeHosts::CH_V6], 6160);
     for (addr, port) in ends {
         let before = agent.status().packets.copies_sent;
         let flow = Transfer::fetch(&path.ch, &path.sh, addr, port, STEADY);
@@ -68,12 +68,12 @@ pub fn copies_to_a_station() -> Outcome {
 /// A home sends by a radio that translates its address (a satellite's dish): the agent's acknowledgments go
 /// back into the home.
 pub fn acks_to_a_home() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     path.masquerade(RADIO)?;
     path.sh.set_checksum_offload(HOST, false)?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let capture = Capture::start(&path.ch);
-    let ends = far_ends([Path::SH_V4, Path::SH_V6], 6170);
+    let ends = far_ends([ThreeHosts::SH_V4, ThreeHosts::SH_V6], 6170);
     for (addr, port) in ends {
         silence_in_a_flow(&agent, Transfer::start(&path.ch, &path.sh, addr, port, STEADY));
     }

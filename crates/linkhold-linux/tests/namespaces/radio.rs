@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use linkhold_linux::netns::NetNsError;
 use linkhold_linux::testbed::tun::{MTU, Tun};
-use linkhold_linux::topology::{HOST, Path, RADIO};
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Packets that wait for the air in each direction; what comes beyond is lost, as in a driver's queue.
@@ -26,13 +26,15 @@ pub struct Radio {
 
 impl Radio {
     /// Puts it in place of the path's veth.
-    pub fn replace_veth(path: &Path) -> Result<Self, NetNsError> {
+    pub fn replace_veth(path: &ThreeHosts) -> Result<Self, NetNsError> {
         path.bs.ip(&["link", "del", RADIO])?;
         let base = Tun::create(&path.bs, RADIO)?;
         let station = Tun::create(&path.sh, HOST)?;
         let gateways =
             [IpAddr::V4(Ipv4Addr::new(10, 91, 2, 1)), IpAddr::V6(Ipv6Addr::new(0xfd91, 2, 0, 0, 0, 0, 0, 1))];
-        for (gateway, own, prefix) in [(gateways[0], Path::SH_V4, 24), (gateways[1], Path::SH_V6, 64)] {
+        for (gateway, own, prefix) in
+            [(gateways[0], ThreeHosts::SH_V4, 24), (gateways[1], ThreeHosts::SH_V6, 64)]
+        {
             path.bs.add_address(RADIO, gateway, prefix)?;
             path.sh.add_address(HOST, own, prefix)?;
             path.sh.add_default_route(gateway)?;

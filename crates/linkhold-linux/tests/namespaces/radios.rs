@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use linkhold_linux::agent::stations::MAX_STATIONS;
 use linkhold_linux::netns::{NetNs, NetNsError, veth};
-use linkhold_linux::topology::{HOST, Path};
+use linkhold_linux::topology::{HOST, ThreeHosts};
 use linkhold_wire::parse_ip_tcp_headers;
 
 use crate::agent_process::AgentProcess;
@@ -30,8 +30,8 @@ const RATE: u64 = 5 * MEGABYTE;
 const PART: Duration = Duration::from_secs(1);
 
 /// A path and a second radio with a station of its own.
-fn two_radios() -> Result<(Path, NetNs), NetNsError> {
-    let path = Path::build()?;
+fn two_radios() -> Result<(ThreeHosts, NetNs), NetNsError> {
+    let path = ThreeHosts::build()?;
     let station = NetNs::create("sh1")?;
     veth(&station, HOST, &path.bs, RADIO_1)?;
     let gateway = IpAddr::V4(Ipv4Addr::new(10, 91, 3, 1));
@@ -61,7 +61,7 @@ pub fn two_radios_do_not_disturb_each_other() -> Outcome {
     let (path, station) = two_radios()?;
     let agent = AgentProcess::start_between(&path, BOTH, "[channel]\ncapacity = \"1Gbit/s\"\n");
     let captures = [Capture::start(&path.ch), Capture::start(&path.sh), Capture::start(&station)];
-    let flows = [(&path.sh, Path::SH_V4, 7000), (&station, SH_1, 7001)]
+    let flows = [(&path.sh, ThreeHosts::SH_V4, 7000), (&station, SH_1, 7001)]
         .map(|(host, addr, port)| Transfer::start(&path.ch, host, addr, port, Amount::Rate(RATE)));
     flows.iter().for_each(|flow| flow.wait_for(MEGABYTE));
 
@@ -91,7 +91,7 @@ pub fn two_radios_do_not_disturb_each_other() -> Outcome {
         let (sent, arrived) = (data(&at_sender, addr), data(arrived, addr));
         parts.iter().map(|(from, to)| goodput_and_delay(&sent, &arrived, *from, *to)).collect::<Vec<_>>()
     };
-    let (first, second) = (measure(Path::SH_V4, &at_0), measure(SH_1, &at_1));
+    let (first, second) = (measure(ThreeHosts::SH_V4, &at_0), measure(SH_1, &at_1));
     println!("calm, silence, slow: radio0 {first:?}, radio1 {second:?}");
 
     assert!(during.silent && during.radios[1].silent && !during.radios[0].silent, "{during}");
@@ -150,7 +150,7 @@ pub fn a_bridge_of_one_radio() -> Outcome {
 
     // Rules change beside a flow that goes on.
     let captures = [Capture::start(&path.ch), Capture::start(&path.sh)];
-    let flow = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 7020, Amount::Rate(RATE));
+    let flow = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 7020, Amount::Rate(RATE));
     flow.wait_for(MEGABYTE);
     for into in [true, false, true, false] {
         bridge(into)?;
@@ -160,18 +160,19 @@ pub fn a_bridge_of_one_radio() -> Outcome {
     // The last ACK is on its way when both ends are done.
     std::thread::sleep(Duration::from_millis(100));
     let [sent, arrived] = captures.map(Capture::finish);
-    let crossed = segments(&sent, Path::CH_V4, Path::SH_V4) + segments(&arrived, Path::SH_V4, Path::CH_V4);
+    let crossed = segments(&sent, ThreeHosts::CH_V4, ThreeHosts::SH_V4)
+        + segments(&arrived, ThreeHosts::SH_V4, ThreeHosts::CH_V4);
     let status = agent.status();
     println!("{crossed} segments crossed, the agent saw {}", status.radios[0].packets.seen);
     assert_eq!(status.radios[0].packets.seen, crossed, "segments passed the agent by: {status}");
-    assert_eq!(gaps(&data(&arrived, Path::SH_V4)), 0, "data overtook data");
+    assert_eq!(gaps(&data(&arrived, ThreeHosts::SH_V4)), 0, "data overtook data");
 
     // Rules change while packets of the first radio are held, and more of them come.
     const COUNT: u32 = 4_000;
     let counter = Arc::new(AtomicUsize::new(0));
     let every = Duration::from_millis(1);
     // The silence lasts until the agent has looked at its interfaces, every 2 s.
-    let finish = stream(&path, Path::SH_V4, (COUNT, every), Duration::from_secs(6), &counter);
+    let finish = stream(&path, ThreeHosts::SH_V4, (COUNT, every), Duration::from_secs(6), &counter);
     while counter.load(Ordering::SeqCst) < 20 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -235,7 +236,7 @@ pub fn a_signal_names_its_radio() -> Outcome {
 /// A signal that the mechanism does not listen to is no error, since a radio may tell more than is used, but
 /// the answer says so. It counts as no silence and uses up no station's number.
 pub fn a_signal_that_nobody_listens_to() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, SCHEDULED_TURNS);
     let done = "nothing was done: dsasync does not listen to ";
     for (message, what) in [
@@ -269,7 +270,7 @@ const SCHEDULED_TURNS: &str =
 /// Stations beyond those that are told apart take no signal of their own: such a signal is refused and
 /// counted, and not answered as if it had done something.
 pub fn a_signal_that_would_do_nothing_is_refused() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, "");
     for number in 0..MAX_STATIONS {
         let addr = Ipv4Addr::from(0x0a00_0000 + number);

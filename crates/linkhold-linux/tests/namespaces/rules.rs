@@ -5,7 +5,7 @@ use linkhold_linux::command::{CommandError, is_installed};
 use linkhold_linux::datapath::rules::{RuleSet, Traffic};
 use linkhold_linux::datapath::shared_table::{TABLE, Turn, take_out};
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::{Path, RADIO, WIRED};
+use linkhold_linux::topology::{RADIO, ThreeHosts, WIRED};
 use linkhold_wire::parse_ip_tcp_headers;
 use nix::sys::signal::Signal;
 
@@ -103,7 +103,7 @@ pub fn nftables_reads_the_rules() -> Outcome {
 /// `auto` takes what works and says why that is not nftables. With `nftables`, the agent says why it cannot
 /// run.
 pub fn a_backend_is_chosen_by_trying() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let mut insisting = AgentProcess::spawn(&path, "[datapath]\nbackend = \"nftables\"\n", &[]);
     let nftables_works = insisting.listens();
     let log = insisting.log();
@@ -127,9 +127,9 @@ pub fn a_backend_is_chosen_by_trying() -> Outcome {
 /// A firewall that flushes everything takes the agent's rules away: what it holds leaves all the same, the
 /// rest passes unmanaged, the agent says so, and its end is clean.
 pub fn flushed_rules_block_nothing() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let mut agent = AgentProcess::start(&path, METRICS);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6900, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6900, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.3}}"#);
     agent.wait_until(|status| status.packets.held > 0);
@@ -164,7 +164,7 @@ pub fn flushed_rules_block_nothing() -> Outcome {
 /// runs and with one that was killed.
 pub fn rules_that_were_there_first_go_on() -> Outcome {
     const CLAMPED: u16 = 1000;
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let clamp = ["-j", "TCPMSS", "--set-mss", &CLAMPED.to_string()];
     let rule = ["-w", "10", "-t", "mangle", "-A", "FORWARD", "-p", "tcp", "--tcp-flags", "SYN,RST", "SYN"];
     if let Err(error) = path.bs.run("iptables", &[&rule[..], &clamp[..]].concat()) {
@@ -172,7 +172,8 @@ pub fn rules_that_were_there_first_go_on() -> Outcome {
     }
     let mut agent = AgentProcess::start(&path, "");
     let capture = Capture::start(&path.sh);
-    let connect = |port| Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, Amount::Bytes(1)).finish();
+    let connect =
+        |port| Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, port, Amount::Bytes(1)).finish();
     connect(6950);
     assert!(agent.status().packets.seen > 0, "{}", agent.status());
     agent.send_signal(Signal::SIGKILL);
@@ -183,7 +184,7 @@ pub fn rules_that_were_there_first_go_on() -> Outcome {
     let sizes: Vec<Option<u16>> = captured
         .iter()
         .filter_map(|packet| parse_ip_tcp_headers(&packet.bytes).ok())
-        .filter(|parsed| parsed.dst.addr == Path::SH_V4 && parsed.tcp.flags.contains(TcpFlags::SYN))
+        .filter(|parsed| parsed.dst.addr == ThreeHosts::SH_V4 && parsed.tcp.flags.contains(TcpFlags::SYN))
         .map(|parsed| parsed.tcp.syn.mss)
         .collect();
     assert_eq!(sizes, [Some(CLAMPED); 2], "the router clamps the SYN of neither connection");

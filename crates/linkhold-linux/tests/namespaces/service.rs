@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
@@ -15,11 +15,11 @@ use crate::transfer::{Amount, Transfer};
 pub fn two_capabilities_are_enough() -> Outcome {
     // What packaging/linkhold-agent.service leaves the agent.
     const LEAVE: &str = "-all,+net_admin,+net_raw";
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let bounding = format!("--bounding-set={LEAVE}");
     let wrapper = ["setpriv", bounding.as_str(), "--no-new-privs", "--"];
     let mut agent = AgentProcess::start_with(&path, "[channel]\ncapacity = \"1Gbit/s\"\n", &wrapper);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V6, 6800, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V6, 6800, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
     let status = agent.wait_until(|status| !status.silent && status.packets.held == 0);
@@ -46,7 +46,7 @@ pub fn scrape() -> std::io::Result<String> {
 }
 
 pub fn metrics_are_served() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, METRICS);
     agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
     // Twice: a counter must not be added to itself.
@@ -72,7 +72,7 @@ pub fn metrics_are_served() -> Outcome {
 
 /// The verdict thread and its guardian stay on one processor, which can be chosen; a wrong choice is refused.
 pub fn the_agent_stays_on_one_processor() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let allowed_to = |process: u32| -> std::io::Result<String> {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -98,10 +98,10 @@ pub fn the_agent_stays_on_one_processor() -> Outcome {
 
 /// Metrics are not worth a router's silence: without their port the agent warns and works.
 pub fn a_taken_metrics_port() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let taken = path.bs.enter(|| std::net::TcpListener::bind("127.0.0.1:9464"))??;
     let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6850, Amount::Bytes(MEGABYTE)).finish();
+    Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6850, Amount::Bytes(MEGABYTE)).finish();
     let (status, log) = (agent.status(), agent.log());
     assert!(status.packets.seen > 10, "{status}");
     let told = "no metrics: cannot listen on 127.0.0.1:9464 (Address already in use";
@@ -164,7 +164,7 @@ pub fn packaged_unit() -> Outcome {
 /// As under `Type=notify` and `WatchdogSec=`, a service manager hears that the agent is ready, alive, and
 /// about to stop.
 pub fn service_manager_is_told() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let folder = tempfile::tempdir()?;
     let address = folder.path().join("notify");
     let manager = UnixDatagram::bind(&address)?;
@@ -205,7 +205,7 @@ pub fn service_manager_is_told() -> Outcome {
 /// What a router recorded replays: the mechanism, made again from the recording's head, gives every answer as
 /// it gave it then. A recording that has its full size ends, and the agent goes on.
 pub fn a_recording_replays() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("agent.log");
     let record = format!("{RECORD}={}", file.display());
@@ -214,8 +214,8 @@ pub fn a_recording_replays() -> Outcome {
         "[channel]\ncapacity = \"1Gbit/s\"\n[datapath]\naggregates = \"split\"\n",
         &["env", &record],
     );
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6860, Amount::Bytes(MEGABYTE)).finish();
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6861, STEADY);
+    Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6860, Amount::Bytes(MEGABYTE)).finish();
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6861, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
     let silent = agent.wait_until(|status| status.packets.holds > 0);
@@ -246,7 +246,7 @@ pub fn a_recording_replays() -> Outcome {
 /// The end of one silence and the start of another are due at once, since the agent stood still meanwhile.
 /// The mechanism is told of both, and time never runs back in the recording.
 pub fn a_recording_of_things_due_at_once() -> Outcome {
-    let path = Path::build()?;
+    let path = ThreeHosts::build()?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("agent.log");
     let record = format!("{RECORD}={}", file.display());

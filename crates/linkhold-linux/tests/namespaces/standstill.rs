@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::ThreeHosts;
 
 /// Where a process and its children wait.
 pub fn processes(pid: u32) -> String {
@@ -19,7 +19,7 @@ pub fn processes(pid: u32) -> String {
 }
 
 /// Queues, rules and connections of a path, and where this test's processes wait.
-pub fn of(path: &Path) -> String {
+pub fn of(path: &ThreeHosts) -> String {
     let mut text = String::new();
     for (name, netns, program, args) in [
         // Queue, reader, waiting, copy mode and range, dropped for a full queue, dropped for a full socket,

@@ -19,7 +19,7 @@ use linkhold_linux::testbed::link::DaemonLink;
 use linkhold_linux::testbed::topology::{Family, Topology, ch_address};
 use linkhold_radio::WiredPipe;
 use linkhold_scenario::Scenario;
-use linkhold_sim::Cell;
+use linkhold_sim::CellBuilder;
 use linkhold_sim::path::NodeId;
 
 use crate::{Answer, ensure, nothing_is_left};
@@ -104,7 +104,7 @@ pub fn stands_beside_a_kernel() -> Answer {
     let air = linkhold_sim::build::air(&scenario, 1)?;
     let station = NodeId::Station(StationId(0));
     let (network, wire) =
-        Cell::new(air, 1, pipe(), pipe()).tap(station, Box::new(AskAhead::default())).build_open();
+        CellBuilder::new(air, 1, pipe(), pipe()).tap(station, Box::new(AskAhead::default())).build_open();
     let Topology { ch, wan, bs, stations, tuns } = Topology::build(1)?;
     let warm_up = Instant::ZERO;
     let parts = EtherParts {

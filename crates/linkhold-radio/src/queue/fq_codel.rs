@@ -33,11 +33,11 @@ struct Node {
     next: u32,
 }
 
-/// Where a flow queue stands.
+/// The list on which a flow queue stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// On no list; no frames.
-    Empty,
+enum OnList {
+    /// It holds no frames.
+    None,
     New,
     Old,
     /// Its head waits for a radio that is silent.
@@ -62,7 +62,7 @@ struct Flow {
     bytes: u64,
     deficit: i64,
     codel: Codel,
-    place: Place,
+    list: OnList,
     /// Next flow on its list.
     next: u32,
 }
@@ -79,7 +79,7 @@ const IDLE: Flow = Flow {
         lastcount: 0,
         dropping: false,
     },
-    place: Place::Empty,
+    list: OnList::None,
     next: NIL,
 };
 
@@ -176,8 +176,8 @@ impl FqCodel {
         }
         flow.tail = node;
         flow.bytes += u64::from(frame.len);
-        if flow.place == Place::Empty {
-            flow.place = Place::New;
+        if flow.list == OnList::None {
+            flow.list = OnList::New;
             flow.deficit = i64::from(self.config.quantum);
             self.new_flows.push_back(&mut self.flows, index);
         }
@@ -216,34 +216,34 @@ impl FqCodel {
             if index == NIL {
                 return None;
             }
-            let place = index as usize;
+            let at = index as usize;
             // Its quantum is used up: it gets another and goes to the end of the old flows.
-            if self.flows[place].deficit <= 0 {
-                self.flows[place].deficit += i64::from(self.config.quantum);
+            if self.flows[at].deficit <= 0 {
+                self.flows[at].deficit += i64::from(self.config.quantum);
                 self.take_first(from_new);
                 self.put_on_old(index);
                 continue;
             }
-            let got = if self.head_is_blocked(place, blocked) {
+            let got = if self.head_is_blocked(at, blocked) {
                 None
             } else {
-                self.codel_dequeue(place, now, blocked, out)
+                self.codel_dequeue(at, now, blocked, out)
             };
             let Some((frame, ce)) = got else {
                 self.take_first(from_new);
-                if self.flows[place].head != NIL {
-                    self.flows[place].place = Place::Blocked;
+                if self.flows[at].head != NIL {
+                    self.flows[at].list = OnList::Blocked;
                     self.blocked_flows.push_back(&mut self.flows, index);
                 } else if from_new && self.old_flows.head != NIL {
                     // A new flow that ran empty goes to the end of the old flows first: coming back as new at
                     // once, it could starve them.
                     self.put_on_old(index);
                 } else {
-                    self.flows[place].place = Place::Empty;
+                    self.flows[at].list = OnList::None;
                 }
                 continue;
             };
-            self.flows[place].deficit -= i64::from(frame.len);
+            self.flows[at].deficit -= i64::from(frame.len);
             return Some((frame, ce));
         }
     }
@@ -254,7 +254,7 @@ impl FqCodel {
     }
 
     fn put_on_old(&mut self, index: u32) {
-        self.flows[index as usize].place = Place::Old;
+        self.flows[index as usize].list = OnList::Old;
         self.old_flows.push_back(&mut self.flows, index);
     }
 

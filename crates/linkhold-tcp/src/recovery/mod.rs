@@ -15,7 +15,7 @@ pub(crate) mod undo;
 use linkhold_core::time::{Duration, Instant};
 
 use self::newreno::NewReno;
-use self::rack::{Detected, Path, Rack};
+use self::rack::{Detected, PathTimes, Rack};
 use self::reno::Reno;
 use self::sack::Sack;
 use crate::config::Recovery;
@@ -42,7 +42,7 @@ pub(crate) struct Evidence {
     pub acked: u64,
     /// A duplicate ACK (RFC 5681 section 2; with SACK, RFC 6675 section 2).
     pub duplicate: bool,
-    pub path: Path,
+    pub path: PathTimes,
 }
 
 /// What an ACK below the recovery point does to fast recovery.
@@ -140,7 +140,7 @@ impl Detector {
     }
 
     /// Looks for losses when the reordering timer fires.
-    pub fn detect_late(&mut self, board: &mut Scoreboard, now: Instant, path: Path) -> Detected {
+    pub fn detect_late(&mut self, board: &mut Scoreboard, now: Instant, path: PathTimes) -> Detected {
         match self {
             Self::Rack(rack) => rack.detect(board, now, path),
             Self::Reno(_) | Self::NewReno(_) | Self::Sack(_) => Detected::default(),
@@ -227,7 +227,14 @@ impl Detector {
     }
 
     /// A retransmission timeout: marks what it takes for lost. `nxt` is SND.NXT.
-    pub fn on_timeout(&mut self, board: &mut Scoreboard, now: Instant, nxt: u64, path: Path, quirks: Quirks) {
+    pub fn on_timeout(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Instant,
+        nxt: u64,
+        path: PathTimes,
+        quirks: Quirks,
+    ) {
         match self {
             Self::Reno(reno) => reno.reset(),
             Self::NewReno(newreno) => newreno.on_timeout(nxt),

@@ -36,7 +36,7 @@ pub(crate) struct Rack {
 
 /// What RACK knows of the path when it sizes the reordering window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
+pub(crate) struct PathTimes {
     pub min_rtt: Option<Duration>,
     pub srtt: Option<Duration>,
     pub recovering: bool,
@@ -93,7 +93,7 @@ impl Rack {
     }
 
     /// Section 6.2 step 4: RACK_update_reo_wnd.
-    fn reo_wnd(&self, board: &Scoreboard, path: Path) -> Duration {
+    fn reo_wnd(&self, board: &Scoreboard, path: PathTimes) -> Duration {
         if !self.reordering_seen && (path.recovering || board.sacked_segments() >= DUP_THRESH) {
             return Duration::ZERO;
         }
@@ -104,7 +104,7 @@ impl Rack {
 
     /// Detection after an ACK: nothing to do unless the latest delivered segment moved on.
     #[inline]
-    pub fn detect_on_ack(&mut self, board: &mut Scoreboard, now: Instant, path: Path) -> Detected {
+    pub fn detect_on_ack(&mut self, board: &mut Scoreboard, now: Instant, path: PathTimes) -> Detected {
         if !core::mem::replace(&mut self.advanced, false) {
             return Detected::default();
         }
@@ -112,7 +112,7 @@ impl Rack {
     }
 
     /// Section 6.2 step 5: RACK_detect_loss.
-    pub fn detect(&mut self, board: &mut Scoreboard, now: Instant, path: Path) -> Detected {
+    pub fn detect(&mut self, board: &mut Scoreboard, now: Instant, path: PathTimes) -> Detected {
         let mut detected = Detected::default();
         let Some(latest) = self.latest else { return detected };
         let mut at = board.oldest();
@@ -145,7 +145,7 @@ impl Rack {
         sent + self.rtt + board_reo_wnd > now
     }
 
-    pub fn timeout_reo_wnd(&self, board: &Scoreboard, path: Path) -> Duration {
+    pub fn timeout_reo_wnd(&self, board: &Scoreboard, path: PathTimes) -> Duration {
         self.reo_wnd(board, path)
     }
 
@@ -228,7 +228,7 @@ mod tests {
         Instant::from_millis(n)
     }
 
-    const PATH: Path = Path {
+    const PATH: PathTimes = PathTimes {
         min_rtt: Some(Duration::from_millis(40)),
         srtt: Some(Duration::from_millis(40)),
         recovering: false,
@@ -276,7 +276,7 @@ mod tests {
         let mut summary = AckSummary::default();
         board.sack(&[(1000, 7000), (0, 0), (0, 0), (0, 0)], &mut summary);
         rack.on_delivered(at(84), &summary.newest.unwrap(), PATH.min_rtt);
-        let path = Path { recovering: true, ..PATH };
+        let path = PathTimes { recovering: true, ..PATH };
         assert!(rack.detect_on_ack(&mut board, at(84), path).lost, "sent at 43, and one sent at 44 is there");
     }
 

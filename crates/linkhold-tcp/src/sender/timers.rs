@@ -11,7 +11,7 @@ use linkhold_core::time::{Duration, Instant};
 use super::{Due, Motion, Order, Reduction, Sender, Timer};
 use crate::endpoint::ts_clock;
 use crate::recovery::CaState;
-use crate::recovery::rack::{Path, Tlp};
+use crate::recovery::rack::{PathTimes, Tlp};
 use crate::recovery::undo::Cause;
 use crate::scoreboard::AckSummary;
 use crate::stats::Stats;
@@ -152,8 +152,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn path(&self) -> Path {
-        Path {
+    pub(super) fn path(&self) -> PathTimes {
+        PathTimes {
             min_rtt: self.rtt.min_rtt(),
             srtt: self.rtt.srtt(),
             recovering: matches!(self.state, CaState::Recovery | CaState::Loss),

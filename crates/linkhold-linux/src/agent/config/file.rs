@@ -383,7 +383,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
     }
     for radio in file.radio.iter() {
         if let Some(wired) = file.wired.iter().find(|wired| wired.0 == radio.0) {
-            let what = format!("{} is under `wired` already ({})", radio.0, reader.place(&wired.spot));
+            let what = format!("{} is under `wired` already ({})", radio.0, reader.location(&wired.spot));
             reader.report(&radio.spot, what, "an interface is on one side");
         }
     }
@@ -460,7 +460,8 @@ fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
         known(&channel.radio);
         let before = file.radio_channel.iter().take(index);
         if let Some(first) = before.map(|other| &other.radio).find(|other| other.0 == channel.radio.0) {
-            let what = format!("{} has a channel already ({})", channel.radio.0, reader.place(&first.spot));
+            let what =
+                format!("{} has a channel already ({})", channel.radio.0, reader.location(&first.spot));
             reader.report(&channel.radio.spot, what, "a radio has one channel");
         }
     }
@@ -470,7 +471,7 @@ fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
 pub(super) fn check_radio_names(radios: &At<Vec<At<Interface>>>, datapath: &DataPath, reader: &Reader<'_>) {
     for (index, radio) in radios.iter().enumerate() {
         if let Some(first) = radios.iter().take(index).find(|other| other.0 == radio.0) {
-            let what = format!("{} is named already ({})", radio.0, reader.place(&first.spot));
+            let what = format!("{} is named already ({})", radio.0, reader.location(&first.spot));
             reader.report(&radio.spot, what, "name each interface once");
         }
     }
