@@ -1,6 +1,6 @@
 //! The package's exceptions.
 
-use linkhold_scenario::{Place, Problem, ScenarioError as Problems};
+use linkhold_scenario::{Location, Problem, ScenarioError as Problems};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -42,10 +42,10 @@ fn error_of(py: Python<'_>, text: String, problems: &[Problem]) -> PyErr {
 }
 
 fn describe<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
-    let (file, at, set) = match &problem.place {
-        Place::File { file } => (Some(file), None, None),
-        Place::Line { file, line, column } => (Some(file), Some((*line, *column)), None),
-        Place::Override { text, .. } => (None, None, Some(text)),
+    let (file, at, set) = match &problem.location {
+        Location::File { file } => (Some(file), None, None),
+        Location::Line { file, line, column } => (Some(file), Some((*line, *column)), None),
+        Location::Override { text, .. } => (None, None, Some(text)),
     };
     let dict = PyDict::new(py);
     dict.set_item("file", file)?;
