@@ -141,7 +141,7 @@ fn movement(mesh: &At<Mesh>, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Op
         return None;
     }
     if !mesh.places.is_empty() {
-        let place = |at: &At<crate::mesh_keys::Place>| Point { x: metres(at.x.0), y: metres(at.y.0) };
+        let place = |at: &At<crate::mesh_keys::NodePlace>| Point { x: metres(at.x.0), y: metres(at.y.0) };
         return Some(Movement::Standing(mesh.places.iter().map(place).collect()));
     }
     if let Some(walk) = &mesh.walk {

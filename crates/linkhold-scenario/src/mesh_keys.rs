@@ -22,7 +22,7 @@ file_table! {
         default height: By<Distance> = "1000m";
         /// Where nodes stand, one entry for each. Without it, and without walk and movements, each stands
         /// where its seed draws.
-        list places: Place;
+        list places: NodePlace;
         /// Nodes that walk at random.
         optional walk: MeshWalk;
         /// File of movements in ns-2's setdest format. Relative to the scenario file; may start with
@@ -61,7 +61,7 @@ file_table! {
 
 file_table! {
     /// Where a node stands.
-    Place {
+    NodePlace {
         /// From the area's left.
         required x: By<Distance>;
         /// From the area's bottom.
