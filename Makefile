@@ -98,8 +98,7 @@ drawn-cells: build ## Look for scenarios, drawn at random, in which DSASync carr
 	LINKHOLD=$(LINKHOLD) scripts/drawn_cells.py --cells $(or $(CELLS),200)
 
 python: ## The Python package: built, type-checked and tested in an environment of its own
-	$(CARGO) build --locked --workspace $(STRUCT_OPS)
-	LINKHOLD_BIN="$${LINKHOLD_BIN:-$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/linkhold}" python/linkhold/run_tests.sh
+	python/linkhold/run_tests.sh
 
 lint: ## Formatting and clippy, warnings as errors
 	$(CARGO) fmt --all --check

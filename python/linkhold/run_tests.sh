@@ -47,7 +47,10 @@ if ! cargo metadata --quiet --locked --format-version 1 >/dev/null 2>&1; then
   exit 1
 fi
 if [[ -z ${LINKHOLD_BIN:-} ]]; then
-  quietly "building the command" cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p linkhold
+  # The whole workspace with the features that the Makefile builds it with: with others it would be built a second time.
+  # shellcheck disable=SC2046
+  quietly "building the command" \
+    cargo build --quiet --locked --manifest-path "$root/Cargo.toml" --workspace $("$root/scripts/struct_ops_feature.sh")
 fi
 # As its users install it, with what it needs of others by its own extras; only the native part is built unoptimised, which takes less long.
 PIP_CONSTRAINT=$PWD/requirements-test.txt MATURIN_PEP517_ARGS="--locked --profile dev" \
