@@ -51,6 +51,14 @@ class Attempts(unittest.TestCase):
             made, status, words = concluded((first, 15), (HOLDS, 15))
             self.assertEqual((made, status), (2, 0), words)
 
+    def test_an_attempt_without_an_end_says_nothing_of_times(self):
+        for order in ((LATE, NO_END), (NO_END, LATE)):
+            before = [(status, 15) for status in order]
+            self.assertEqual(concluded(*before, (HOLDS, 15))[:2], (3, 0))
+            self.assertEqual(concluded(*before, (LATE, 15))[:2], (3, 1))
+            self.assertEqual(concluded(*before, (NO_END, 15))[:2], (3, 1))
+            self.assertEqual(concluded(*before, (FAULT, 15))[:2], (3, 1))
+
     def test_times_of_a_machine_that_stood_still_twice_are_undecided(self):
         made, status, words = concluded((STOOD_STILL, 15), (STOOD_STILL, 15))
         self.assertEqual((made, status), (2, 0))

@@ -133,13 +133,19 @@ def air(interface, ports, path):
     only_datagrams(sock, *ports)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, AIR_BUFFER)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    # A signal that comes between Python's look for signals and the kernel's wait would be seen with the next datagram: with none,
+    # if who sends them has ended before.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
     sock.bind((interface, ETH_P_ALL))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     lines = []
     with open(path, "w") as out:
         try:
             while True:
-                packet, ancillary, _, (_, protocol, kind, _, _) = sock.recvmsg(2048, 64)
+                try:
+                    packet, ancillary, _, (_, protocol, kind, _, _) = sock.recvmsg(2048, 64)
+                except BlockingIOError:
+                    continue
                 place = {PACKET_HOST: "in", PACKET_BROADCAST: "in", PACKET_OUTGOING: "out"}.get(kind)
                 times = stamps(ancillary)
                 if place and times and protocol == ETH_P_IP:
