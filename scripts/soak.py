@@ -2,13 +2,14 @@
 """Runs the property tests on very many new cases each (`make soak`), and goes on where it was.
 
 Every test of these packages runs alone, the built program optimised and with its assertions, as many side by side as there are processors.
-What was clean stays in out/soak/clean.json with a hash of everything that it was built from (its package, the packages of this workspace that
-this one uses, the lock file): it is run again when any of that has changed. A failed test's output is printed and kept in out/soak/.
-A package of which all is clean goes into docs/soak.json and docs/soak.md, which are committed: it is not run again elsewhere, either.
+What was clean stays in out/soak/clean.json with a hash of the program that it was run with, without names and debug information: it is run
+again when the sources build another program. A failed test's output is printed and kept in out/soak/. A program of which all tests are clean goes
+into docs/soak.json and docs/soak.md, which are committed: it is not run again elsewhere, either. These also keep a hash of the sources (the
+package, the packages of this workspace that it uses, the lock file), by which --state knows without a build that nothing has changed.
 
   soak.py                  all packages, 300,000 cases
   soak.py --package linkhold-mesh --cases 3000
-  soak.py --state          which packages are clean as they stand here; runs nothing, exit status 1 if one is not
+  soak.py --state          which packages are clean as they stand here; builds and runs nothing, exit status 1 if one is not
   soak.py --raw           writes docs/soak.md from docs/soak.json; with --check it writes nothing, and fails if the page is another
 """
 
@@ -24,6 +25,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from marks import wrapped
@@ -118,6 +120,15 @@ def run(folder, program, test, cases):
     return time.monotonic() - begun, None if done.returncode == 0 and ran_one else output
 
 
+def hash_of(program):
+    """A hash of the code and data of a built program. Names, debug information and what the linker computes from them also change with sources
+    that this program does not use: of two builds of linkhold-mesh beside another DSASync nothing else was different."""
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = pathlib.Path(folder) / "program"
+        subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id", program, stripped], check=True)
+        return hashlib.sha256(stripped.read_bytes()).hexdigest()[:16]
+
+
 def load():
     return json.loads(RECORD.read_text()) if RECORD.exists() else {}
 
@@ -132,13 +143,23 @@ def shared():
     return json.loads(SHARED.read_text()) if SHARED.exists() else {}
 
 
-def is_recorded(packages_clean, name, hashed, cases):
-    """True if all of this package was clean with these sources, as docs/soak.md says."""
-    row = packages_clean.get(name, {})
-    return row.get("sources") == hashed and row.get("cases", 0) >= cases
+def is_clean(row, program, cases):
+    """True if all tests of the program were clean, by a row of docs/soak.json."""
+    return row.get("program") == program and row.get("cases", 0) >= cases
 
 
-def page(packages_clean):
+def rows_of(clean, name):
+    """A package's rows of docs/soak.json, by program."""
+    return clean.get(name, {}).get("clean", {})
+
+
+def is_unchanged(clean, name, hashed, cases):
+    """True if all programs of a package were clean and were built from these sources, by docs/soak.json."""
+    rows = rows_of(clean, name)
+    return name in clean and set(rows) == set(clean[name]["programs"]) and all(row["sources"] == hashed and row["cases"] >= cases for row in rows.values())
+
+
+def page(clean):
     lines = [
         "# Property tests on many cases",
         "",
@@ -146,62 +167,76 @@ def page(packages_clean):
         "",
         *wrapped(
             "[`scripts/soak.py`](../scripts/soak.py) runs every test of a package with as many cases for each property as stand here, drawn anew, the program "
-            "optimised and with its assertions. A row is of a package of which no test failed. *Sources* is a hash of all that its tests were built from: the "
-            "package, the packages of this workspace that it uses, the lock file. `scripts/soak.py --state` says which rows still hold for the sources as they "
-            "are. Properties whose cases are whole simulations draw fewer, in proportion. The rows are kept in [soak.json](soak.json)."
+            "optimised and with its assertions. A row is of a test program none of whose tests failed. *Hash* is of its code and data: sources that "
+            "build the same program need not be run again. *Sources* is a hash of what it was last built from: the package, the packages of this workspace that "
+            "it uses, the lock file. `scripts/soak.py --state` says which packages have the same sources as they are; of others `scripts/soak.py` builds the "
+            "programs and compares. Properties whose cases are whole simulations draw fewer, in proportion. The rows are kept in [soak.json](soak.json)."
         ),
         "",
-        "| package | tests | cases | failed | processor hours | sources | date |",
-        "|---" * 7 + "|",
+        "| package | program | tests | cases | failed | processor hours | hash | sources | date |",
+        "|---" * 9 + "|",
     ]
-    for name in (name for name in PACKAGES if name in packages_clean):
-        row = packages_clean[name]
-        lines.append(f"| `{name}` | {row['tests']} | {row['cases']} | 0 | {row['hours']:.2f} | `{row['sources']}` | {row['when']} |")
+    for name in (name for name in PACKAGES if name in clean):
+        for target, row in sorted(rows_of(clean, name).items()):
+            words = f"{row['tests']} | {row['cases']} | 0 | {row['hours']:.2f} | `{row['program']}` | `{row['sources']}` | {row['when']}"
+            lines.append(f"| `{name}` | `{target}` | {words} |")
     return "\n".join(lines) + "\n"
 
 
-def share(name, kept):
-    """Takes a package into docs/soak.json, and writes the page, if all of it is clean."""
+def share(name, target, kept):
+    """Takes a program into docs/soak.json, and writes the page, if all of it is clean."""
     if kept["tests"] != len(kept["clean"]):
         return
-    row = {key: kept[key] for key in ("sources", "cases", "tests", "when")} | {"hours": round(sum(kept["clean"].values()) / 3600, 3)}
-    packages_clean = {**shared(), name: row}
-    SHARED.write_text(json.dumps(packages_clean, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(page(packages_clean))
+    row = {key: kept[key] for key in ("program", "sources", "cases", "tests", "when")} | {"hours": round(sum(kept["clean"].values()) / 3600, 3)}
+    change_shared(lambda clean: clean[name]["clean"].update({target: row}))
 
 
-def clean_before(record, name, hashed, cases):
-    """The tests that were clean with these sources, and at least as many cases."""
-    kept = record.get(name, {})
-    new = {"sources": hashed, "cases": cases, "clean": {}, "tests": None, "when": datetime.date.today().isoformat()}
-    return kept if kept.get("sources") == hashed and kept.get("cases", 0) >= cases else new
+def change_shared(change):
+    clean = shared()
+    change(clean)
+    SHARED.write_text(json.dumps(clean, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(page(clean))
 
 
-def opened(name, packages, cases):
-    """What this package still has to run, its part of the record brought up to these sources."""
+def clean_before(record, name, target, program, cases):
+    """The tests that were clean in this program, with at least as many cases."""
+    kept = record.get(name, {}).get(target, {})
+    new = {"program": program, "cases": cases, "clean": {}, "tests": None, "when": datetime.date.today().isoformat()}
+    return kept if is_clean(kept, program, cases) else new
+
+
+def opened(name, packages, record, cases):
+    """What this package still has to run; its part of the record is brought up to the programs that these sources build."""
     hashed = sources(name, packages)
     programs = build(name, PACKAGES[name])
     folder = pathlib.Path(packages[name]["manifest_path"]).parent
-    tests = [(name, folder, target, program, test) for target, program in sorted(programs.items()) for test in tests_of(program)]
-    record = load()
-    kept = clean_before(record, name, hashed, cases)
-    kept["tests"] = len(tests)
-    record[name] = kept
-    left = [each for each in tests if f"{each[2]} {each[4]}" not in kept["clean"]]
-    print(f"{name}: {len(tests)} tests, {len(tests) - len(left)} clean before", flush=True)
-    share(name, kept)
-    return left, kept
+    rows, left = rows_of(shared(), name), []
+    # What is no longer built is no longer said to be clean.
+    known = {target: row for target, row in rows.items() if target in programs}
+    change_shared(lambda clean: clean.update({name: {"programs": sorted(programs), "clean": known}}))
+    for target, program in sorted(programs.items()):
+        built, tests = hash_of(program), tests_of(program)
+        if is_clean(rows.get(target, {}), built, cases):
+            change_shared(lambda clean: rows_of(clean, name)[target].update(sources=hashed))
+            print(f"{name} {target}: the program that docs/soak.md calls clean", flush=True)
+            continue
+        kept = clean_before(record, name, target, built, cases) | {"tests": len(tests), "sources": hashed}
+        record.setdefault(name, {})[target] = kept
+        new = [(name, folder, target, program, test) for test in tests if test not in kept["clean"]]
+        print(f"{name} {target}: {len(tests)} tests, {len(tests) - len(new)} clean before", flush=True)
+        share(name, target, kept)
+        left += new
+    return left
 
 
 def soak(names, packages, cases, jobs):
     """The number of tests that failed."""
     record, left = load(), []
     for name in names:
-        if is_recorded(shared(), name, sources(name, packages), cases):
+        if is_unchanged(shared(), name, sources(name, packages), cases):
             print(f"{name}: clean, as docs/soak.md says", flush=True)
             continue
-        found, record[name] = opened(name, packages, cases)
-        left += found
+        left += opened(name, packages, record, cases)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
             # The longest first, so that none of them runs alone at the end: each is tried with a thousandth of the cases.
@@ -220,8 +255,9 @@ def soak_in_order(tests, record, cases, pool):
     for done, future in enumerate(concurrent.futures.as_completed(asked), 1):
         name, target, test = asked[future]
         seconds, output = future.result()
+        kept = record[name][target]
         if output is None:
-            record[name]["clean"][f"{target} {test}"] = round(seconds, 1)
+            kept["clean"][test] = round(seconds, 1)
         else:
             failed += 1
             place = KEPT / (re.sub(r"\W+", "_", f"{name} {target} {test}") + ".txt")
@@ -230,34 +266,33 @@ def soak_in_order(tests, record, cases, pool):
         if seconds > 20 or time.monotonic() - said > 60:
             said = time.monotonic()
             print(f"  {done} of {len(tests)}; {name} {target} {test}: {seconds:.0f} s", flush=True)
-        record[name]["when"] = datetime.date.today().isoformat()
+        kept["when"] = datetime.date.today().isoformat()
         store(record)
-        share(name, record[name])
+        share(name, target, kept)
     return failed
 
 
 def state(packages, cases):
-    """Prints what is clean as it stands here; true if all is."""
+    """Prints what is clean as it stands here, as far as sources tell; true if all is."""
     record, recorded, all_clean = load(), shared(), True
     for name in PACKAGES:
-        hashed = sources(name, packages)
-        if is_recorded(recorded, name, hashed, cases):
-            row = recorded[name]
-            print(f"{name:18} clean, {row['cases']} cases, {row['hours']:.2f} processor hours, {row['when']}")
+        hashed, rows = sources(name, packages), rows_of(recorded, name)
+        if is_unchanged(recorded, name, hashed, cases):
+            hours, when = sum(row["hours"] for row in rows.values()), max(row["when"] for row in rows.values())
+            print(f"{name:18} clean, {min(row['cases'] for row in rows.values())} cases, {hours:.2f} processor hours, {when}")
             continue
-        kept = record.get(name, {})
-        fits = kept.get("sources") == hashed and kept.get("cases", 0) >= cases
-        clean = len(kept.get("clean", {})) if fits else 0
-        complete = fits and clean == kept["tests"]
-        all_clean &= complete
-        hours = sum(kept.get("clean", {}).values()) / 3600
-        if complete:
-            word = "clean"
-        elif fits:
-            word = f"{clean} of {kept['tests']} clean"
+        all_clean = False
+        targets = record.get(name, {})
+        fits = {target: kept for target, kept in targets.items() if kept["sources"] == hashed and kept["cases"] >= cases}
+        if fits:
+            clean, tests = (sum(count(kept) for kept in fits.values()) for count in (lambda kept: len(kept["clean"]), lambda kept: kept["tests"]))
+            print(f"{name:18} {clean} of {tests} clean")
+        elif rows:
+            clean = sum(row["cases"] >= cases for row in rows.values())
+            when = max(row["when"] for row in rows.values())
+            print(f"{name:18} {clean} of {len(recorded[name]['programs'])} programs clean, {when}; since then its sources have changed: whether these have, is seen when they are built")
         else:
-            word = "never run" if not kept else "run with fewer cases" if kept["cases"] < cases else "changed since"
-        print(f"{name:18} {word}" + (f", {kept['cases']} cases, {hours:.2f} processor hours" if kept else "") + (f", {kept['when']}" if "when" in kept else ""))
+            print(f"{name:18} never run" if not targets else f"{name:18} changed since, or run with fewer cases")
     return all_clean
 
 

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -12,7 +13,13 @@ sys.path.insert(0, str(SCRIPTS))
 
 import soak  # noqa: E402
 
-WIRE = {"sources": "0123", "cases": 300_000, "tests": 2, "when": "2026-11-26"}
+WIRE = {"program": "89ab", "sources": "0123", "cases": 300_000, "tests": 2, "when": "2026-11-26"}
+ROW = {**WIRE, "hours": 1.0}
+
+
+def compiled(source, program):
+    """A program of C, with its names and debug information."""
+    subprocess.run(["cc", "-g", "-x", "c", "-", "-o", program, "-Wl,--build-id"], input=source, text=True, check=True)
 
 
 class Clean(unittest.TestCase):
@@ -24,24 +31,68 @@ class Clean(unittest.TestCase):
             patch = mock.patch.object(soak, name, self.folder / file)
             patch.start()
             self.addCleanup(patch.stop)
+        soak.change_shared(lambda clean: clean.update({"linkhold-wire": {"programs": ["a"], "clean": {}}}))
 
-    def test_a_package_is_shared_only_when_all_of_it_is_clean(self):
-        soak.share("linkhold-wire", {**WIRE, "clean": {"a one": 1800.0}})
-        self.assertFalse(soak.SHARED.exists())
-        soak.share("linkhold-wire", {**WIRE, "clean": {"a one": 1800.0, "a two": 1800.0}})
-        self.assertEqual(soak.shared(), {"linkhold-wire": {**WIRE, "hours": 1.0}})
-        self.assertIn("| `linkhold-wire` | 2 | 300000 | 0 | 1.00 | `0123` | 2026-11-26 |\n", soak.PAGE.read_text())
+    def rows(self):
+        return soak.rows_of(soak.shared(), "linkhold-wire")
 
-    def test_what_was_shared_holds_for_its_own_sources_and_no_more_cases(self):
-        soak.share("linkhold-wire", {**WIRE, "clean": {"a one": 1.0, "a two": 1.0}})
-        clean = soak.shared()
-        self.assertTrue(soak.is_recorded(clean, "linkhold-wire", "0123", 300_000))
-        self.assertFalse(soak.is_recorded(clean, "linkhold-wire", "4567", 300_000))
-        self.assertFalse(soak.is_recorded(clean, "linkhold-wire", "0123", 300_001))
-        self.assertFalse(soak.is_recorded(clean, "linkhold-tcp", "0123", 1))
+    def test_a_program_is_shared_only_when_all_of_it_is_clean(self):
+        soak.share("linkhold-wire", "a", {**WIRE, "clean": {"one": 1800.0}})
+        self.assertEqual(self.rows(), {})
+        soak.share("linkhold-wire", "a", {**WIRE, "clean": {"one": 1800.0, "two": 1800.0}})
+        self.assertEqual(self.rows(), {"a": ROW})
+        self.assertIn("| `linkhold-wire` | `a` | 2 | 300000 | 0 | 1.00 | `89ab` | `0123` | 2026-11-26 |\n", soak.PAGE.read_text())
 
-    def test_a_failed_test_keeps_its_package_from_being_clean(self):
-        record = {"linkhold-wire": {**WIRE, "clean": {}}}
+    def test_what_was_shared_holds_for_its_own_program_and_no_more_cases(self):
+        self.assertTrue(soak.is_clean(ROW, "89ab", 300_000))
+        self.assertFalse(soak.is_clean(ROW, "cdef", 300_000))
+        self.assertFalse(soak.is_clean(ROW, "89ab", 300_001))
+        self.assertFalse(soak.is_clean({}, "89ab", 1))
+
+    def test_a_package_is_unchanged_if_all_its_programs_are_clean_with_these_sources(self):
+        clean = {"linkhold-wire": {"programs": ["a", "b"], "clean": {"a": ROW, "b": ROW}}}
+        self.assertTrue(soak.is_unchanged(clean, "linkhold-wire", "0123", 300_000))
+        self.assertFalse(soak.is_unchanged(clean, "linkhold-wire", "4567", 300_000))
+        self.assertFalse(soak.is_unchanged(clean, "linkhold-wire", "0123", 300_001))
+        self.assertFalse(soak.is_unchanged(clean, "linkhold-tcp", "0123", 1))
+        del clean["linkhold-wire"]["clean"]["b"]
+        self.assertFalse(soak.is_unchanged(clean, "linkhold-wire", "0123", 300_000))
+
+    def test_sources_that_build_another_program_are_run_and_others_are_not(self):
+        program = self.folder / "program"
+        compiled("int main(int count, char **words) { return count; }", program)
+        built = soak.hash_of(program)
+        names = {"linkhold-wire": {"manifest_path": str(self.folder / "Cargo.toml")}}
+        instead = {"build": {"a": program}, "tests_of": ["one", "two"], "sources": "4567"}
+        for name, answer in instead.items():
+            patch = mock.patch.object(soak, name, return_value=answer)
+            patch.start()
+            self.addCleanup(patch.stop)
+        for before, left in ((built, []), ("89ab", ["one", "two"])):
+            row = {**ROW, "program": before}
+            soak.change_shared(lambda clean, row=row: clean.update({"linkhold-wire": {"programs": ["a", "gone"], "clean": {"a": row, "gone": ROW}}}))
+            record = {}
+            with mock.patch("builtins.print"):
+                self.assertEqual([test for *_, test in soak.opened("linkhold-wire", names, record, 300_000)], left)
+            self.assertEqual(self.rows(), {"a": {**row, "sources": "0123" if left else "4567"}})
+        # What a run that was stopped left clean is run again only in another program.
+        record["linkhold-wire"]["a"]["clean"]["one"] = 1.0
+        for source, left in (("int main(int count, char **words) { return count; }", ["two"]), ("int main(void) { return 1; }", ["one", "two"])):
+            compiled(source, program)
+            with mock.patch("builtins.print"):
+                self.assertEqual([test for *_, test in soak.opened("linkhold-wire", names, record, 300_000)], left)
+
+    def test_names_and_lines_are_no_part_of_a_program_and_code_is(self):
+        first, second, other = (self.folder / name for name in ("first", "second", "other"))
+        compiled("static int f(int n) { return n + 1; }\nint main(int count, char **words) { return f(count); }", first)
+        compiled("// Lines.\n\nstatic int g(int m) { return m + 1; }\nint main(int number, char **words) { return g(number); }", second)
+        compiled("static int f(int n) { return n + 2; }\nint main(int count, char **words) { return f(count); }", other)
+        self.assertNotEqual(first.read_bytes(), second.read_bytes())
+        self.assertEqual(soak.hash_of(first), soak.hash_of(second))
+        self.assertNotEqual(soak.hash_of(first), soak.hash_of(other))
+
+    def test_a_failed_test_keeps_its_program_from_being_clean(self):
+        record = {"linkhold-wire": {"a": {**WIRE, "clean": {}}}}
         good, bad = (self.folder / name for name in ("good", "bad"))
         good.write_text("#!/bin/sh\necho '1 passed'\n")
         bad.write_text("#!/bin/sh\necho '0 passed; 1 failed'\nexit 101\n")
@@ -50,8 +101,8 @@ class Clean(unittest.TestCase):
         tests = [("linkhold-wire", self.folder, "a", str(program), name) for program, name in ((good, "one"), (bad, "two"))]
         with mock.patch("builtins.print"), soak.concurrent.futures.ThreadPoolExecutor(1) as pool:
             self.assertEqual(soak.soak_in_order(tests, record, 10, pool), 1)
-        self.assertEqual(list(record["linkhold-wire"]["clean"]), ["a one"])
-        self.assertFalse(soak.SHARED.exists())
+        self.assertEqual(list(record["linkhold-wire"]["a"]["clean"]), ["one"])
+        self.assertEqual(self.rows(), {})
 
 
 class Complete(unittest.TestCase):
