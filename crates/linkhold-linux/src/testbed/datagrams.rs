@@ -19,6 +19,7 @@ use linkhold_sim::udp::{Reception, UdpSender};
 use linkhold_wire::{Parsed, ParsedDatagram, parse_ip_headers};
 
 use super::clock::instant;
+use super::crossed::Crossed;
 use super::topology::Family;
 
 /// Port of the first UDP flow, at both of its ends; each flow has one of its own.
@@ -148,33 +149,57 @@ struct UnderWay {
     numbers: Vec<u32>,
     /// Nanoseconds after the start of the run.
     sent_at: Vec<u64>,
+    /// How those that go up crossed the air: twice the nanoseconds, and one if a silence was met; zero of
+    /// those that have not.
+    crossed: Vec<u64>,
 }
 
 impl UnderWay {
     fn new() -> Self {
-        Self { numbers: vec![0; MAX_FOLLOWED], sent_at: vec![0; MAX_FOLLOWED] }
+        let zeros = || vec![0; MAX_FOLLOWED];
+        Self { numbers: vec![0; MAX_FOLLOWED], sent_at: zeros(), crossed: zeros() }
     }
 
-    fn place(&mut self, number: u32) -> Option<(&mut u32, &mut u64)> {
+    /// The place of a datagram: the number and one that stands there, when it was sent, how it crossed.
+    fn place(&mut self, number: u32) -> Option<(&mut u32, &mut u64, &mut u64)> {
         let place = number as usize % MAX_FOLLOWED;
-        self.numbers.get_mut(place).zip(self.sent_at.get_mut(place))
+        Some((self.numbers.get_mut(place)?, self.sent_at.get_mut(place)?, self.crossed.get_mut(place)?))
     }
 
     fn sent(&mut self, now: Instant, number: u32) {
-        if let Some((there, at)) = self.place(number) {
-            (*there, *at) = (number + 1, now.as_nanos());
+        if let Some((there, at, crossed)) = self.place(number) {
+            (*there, *at, *crossed) = (number + 1, now.as_nanos(), 0);
         }
     }
 
-    /// When the datagram was sent that arrives now; `None` if it was not, or has arrived before.
-    fn arrived(&mut self, number: u32) -> Option<Instant> {
-        let (there, at) = self.place(number)?;
+    fn crossed(&mut self, number: u32, how: Crossed) {
+        if let Some((.., crossed)) = self.place(number).filter(|(there, ..)| **there == number + 1) {
+            *crossed = how.at.as_nanos() * 2 + u64::from(how.met_silence);
+        }
+    }
+
+    /// When the datagram was sent that arrives now, and how it crossed the air if it goes up; `None` if it
+    /// was not sent, or has arrived before.
+    fn arrived(&mut self, number: u32) -> Option<(Instant, Option<Crossed>)> {
+        let (there, at, crossed) = self.place(number)?;
         if *there != number + 1 {
             return None;
         }
         *there = 0;
-        Some(Instant::from_nanos(*at))
+        let how = Crossed { at: Instant::from_nanos(*crossed / 2), met_silence: *crossed % 2 == 1 };
+        Some((Instant::from_nanos(*at), (*crossed > 0).then_some(how)))
     }
+}
+
+/// A datagram that has reached the other host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// When it was sent.
+    pub sent: Instant,
+    /// How it crossed the air, if it went up.
+    pub crossed: Option<Crossed>,
+    /// Bytes of payload that have arrived so far.
+    pub bytes: u64,
 }
 
 /// What is known of a flow's datagrams beside the track of its bytes.
@@ -276,8 +301,11 @@ impl Datagrams {
         self.under_way.sent(now, datagram.number);
     }
 
-    /// Datagram `number` is handed to the base station.
-    pub fn entered(&mut self, number: u32) {
+    /// Datagram `number` is handed to the base station; `crossed`: how it crossed the air, if it goes up.
+    pub fn entered(&mut self, number: u32, crossed: Option<Crossed>) {
+        if let Some(crossed) = crossed {
+            self.under_way.crossed(number, crossed);
+        }
         if self.in_base_station.len() < MAX_FOLLOWED {
             self.in_base_station.push_back(number);
         }
@@ -290,15 +318,16 @@ impl Datagrams {
         }
     }
 
-    /// A datagram has reached the other host; answers when it was sent, and how many bytes have come so far.
-    /// `None` if it counts for nothing: a second copy, or one that its host has not sent.
-    pub fn arrived(&mut self, now: Instant, datagram: &Numbered) -> Option<(Instant, u64)> {
+    /// A datagram has reached the other host. `None` if it counts for nothing: a second copy, or one that its
+    /// host has not sent.
+    pub fn arrived(&mut self, now: Instant, datagram: &Numbered) -> Option<Arrived> {
         let Numbered { number, payload_len, .. } = *datagram;
-        let sent = self.under_way.arrived(number)?;
+        let (sent, crossed) = self.under_way.arrived(number)?;
         self.arrived += 1;
         self.arrived_uncounted += u64::from(self.counted_from.is_none_or(|from| number < from));
         let position = self.content.position(number);
-        Some((sent, self.reception.arrived(now, number, payload_len, position, now.since(sent))))
+        let bytes = self.reception.arrived(now, number, payload_len, position, now.since(sent));
+        Some(Arrived { sent, crossed, bytes })
     }
 
     /// Takes note of the time: what counts begins, and the application stops, each at its own time.
@@ -410,12 +439,12 @@ mod tests {
         }
         // The sixth is on the wire; the second is dropped, the fourth and the fifth are held.
         for number in 0..5 {
-            datagrams.entered(number);
+            datagrams.entered(number, None);
         }
         for (number, bytes) in [(0, 100), (2, 200)] {
             datagrams.left(number);
             let arrived = datagrams.arrived(Instant::from_millis(5), &numbered(number));
-            assert_eq!(arrived, Some((Instant::ZERO, bytes)));
+            assert_eq!(arrived, Some(Arrived { sent: Instant::ZERO, crossed: None, bytes }));
         }
         let record = datagrams.record(1);
         assert_eq!((record.sent, record.delivered, record.lost, record.inside), (6, 2, 1, 3));
@@ -428,11 +457,21 @@ mod tests {
         datagrams.sent(Instant::ZERO, &numbered(3));
         let later = Instant::from_millis(9);
         assert!(datagrams.arrived(later, &numbered(3)).is_some());
+        // How another crossed, whose place it would have, is not taken for how this one did.
+        datagrams.sent(Instant::ZERO, &numbered(5));
+        let crossed = Crossed { at: Instant::from_millis(7), met_silence: true };
+        for number in [5, 5 + MAX_FOLLOWED as u32, 6] {
+            datagrams.entered(number, Some(crossed));
+        }
+        datagrams.sent(Instant::ZERO, &numbered(6));
+        let how = |arrived: Option<Arrived>| arrived.map(|arrived| arrived.crossed);
+        assert_eq!(how(datagrams.arrived(later, &numbered(5))), Some(Some(crossed)));
+        assert_eq!(how(datagrams.arrived(later, &numbered(6))), Some(None));
         for number in [3, 4, 3 + MAX_FOLLOWED as u32] {
             assert_eq!(datagrams.arrived(later, &numbered(number)), None, "{number}");
         }
         let record = datagrams.record(0);
-        assert_eq!((record.sent, record.delivered), (4, 1));
+        assert_eq!((record.sent, record.delivered), (7, 3));
     }
 
     #[test]

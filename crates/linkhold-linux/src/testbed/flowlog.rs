@@ -4,9 +4,10 @@
 //! Measured at the same places and by the same definitions as in the simulator (`linkhold_sim::meter`), so
 //! the numbers mean the same: sent is when the packet leaves the sending host, received when it reaches the
 //! receiving one, delivered what has arrived there in order. Delay counts from a segment's latest
-//! transmission. Nothing counts before the warm-up is over. Of a UDP flow all bytes that arrive are
-//! delivered. Of a QUIC flow its application tells what it read (`reads`); its datagrams are counted as
-//! UDP's.
+//! transmission. Which silences data met, and after which it came, is told by when it crossed the air: what
+//! goes up has the wire before it then. Nothing counts before the warm-up is over. Of a UDP flow all bytes
+//! that arrive are delivered. Of a QUIC flow its application tells what it read (`reads`), and when it read
+//! that is all that silences are matched with; its datagrams are counted as UDP's.
 
 mod reads;
 
@@ -19,7 +20,8 @@ use linkhold_results::DelayHistogram;
 use linkhold_sim::silence_tracker::SilenceTracker;
 use linkhold_wire::{Parsed, ParsedPacket, parse_ip_headers};
 
-use super::datagrams::{Datagrams, Numbered};
+use super::crossed::Crossed;
+use super::datagrams::{Arrived, Datagrams, Numbered};
 use super::seen::{HELD_LONGER_THAN, Seen, What};
 use super::topology::station_of;
 
@@ -109,28 +111,36 @@ impl Track {
     }
 
     /// A packet that was sent at `sent` has arrived.
-    fn record_delay(&mut self, now: Instant, sent: Instant, station: StationId, silences: &SilenceTracker) {
+    fn record_delay(&mut self, now: Instant, sent: Instant, met_silence: bool) {
         let delay = now.since(sent);
         self.delays.record(delay);
-        if !silences.met_since(station, sent) {
+        if !met_silence {
             self.delays_outside_silence.record(delay);
         }
     }
 
-    /// New data has arrived in order.
-    fn move_on(&mut self, now: Instant, counting: bool, station: StationId, silences: &SilenceTracker) {
+    /// New data has arrived in order, which crossed the air at `crossed`.
+    fn move_on(
+        &mut self,
+        now: Instant,
+        crossed: Instant,
+        counting: bool,
+        station: StationId,
+        silences: &SilenceTracker,
+    ) {
         self.last_delivered_at = now;
         if !counting {
             self.delivered_at_warm_up = self.stream.delivered;
         }
-        let ended = silences.ended(station);
-        if ended != self.silences_seen {
-            if let Some(waited) = silences.served_since(station, self.silences_seen, now).filter(|_| counting)
-            {
-                self.resumes.record(waited);
-            }
-            self.silences_seen = ended;
+        let ended = silences.ended_by(station, crossed);
+        if ended <= self.silences_seen {
+            return;
         }
+        if let Some(waited) = silences.served_since(station, self.silences_seen, crossed).filter(|_| counting)
+        {
+            self.resumes.record(waited + now.since(crossed));
+        }
+        self.silences_seen = ended;
     }
 }
 
@@ -188,6 +198,8 @@ struct Passed {
     sent: Instant,
     /// Handed to the base station from the wire.
     at_base_station: Option<Instant>,
+    /// Of one that goes up.
+    crossed: Option<Crossed>,
 }
 
 /// All flows of one run.
@@ -303,7 +315,7 @@ impl FlowLog {
             track.retransmit_bytes += u64::from(len);
         }
         if self.sent.len() < MAX_IN_FLIGHT {
-            let passed = Passed { sent: now, at_base_station: None };
+            let passed = Passed { sent: now, at_base_station: None, crossed: None };
             self.sent.insert((number, index(direction), end.0), passed);
         }
         self.see(now, number, direction, What::Sent { seq, len, again });
@@ -369,10 +381,15 @@ impl FlowLog {
         track.sent_bytes += u64::from(datagram.payload_len);
     }
 
-    /// A datagram is handed to the base station.
-    pub fn on_datagram_base_station_in(&mut self, datagram: &Numbered, direction: Direction) {
+    /// A datagram is handed to the base station; `crossed`: how it crossed the air, if it goes up.
+    pub fn on_datagram_base_station_in(
+        &mut self,
+        datagram: &Numbered,
+        direction: Direction,
+        crossed: Option<Crossed>,
+    ) {
         if let Some((datagrams, ..)) = self.of_datagram(datagram, direction) {
-            datagrams.entered(datagram.number);
+            datagrams.entered(datagram.number, crossed);
         }
     }
 
@@ -394,14 +411,15 @@ impl FlowLog {
         let (warm_up, counting) = (self.warm_up, now >= self.warm_up);
         let Some((datagrams, track, station)) = self.of_datagram(datagram, direction) else { return };
         datagrams.pass(now, warm_up);
-        let Some((sent, bytes)) = datagrams.arrived(now, datagram) else { return };
+        let Some(Arrived { sent, crossed, bytes }) = datagrams.arrived(now, datagram) else { return };
         let is_quic = datagrams.is_quic();
+        let crossed = crossed.unwrap_or_else(|| Crossed::on_arrival(now, Some(sent), station, silences));
         if counting {
-            track.record_delay(now, sent, station, silences);
+            track.record_delay(now, sent, crossed.met_silence);
         }
         if !is_quic {
             track.stream.delivered = bytes;
-            track.move_on(now, counting, station, silences);
+            track.move_on(now, crossed.at, counting, station, silences);
         }
     }
 
@@ -433,6 +451,13 @@ impl FlowLog {
             && let Some(&number) = self.by_key.get(&packet.flow(Direction::Downlink))
         {
             self.see(now, number, Direction::Downlink, What::Left { since });
+        }
+    }
+
+    /// A packet that goes up is handed to the base station, after it crossed the air.
+    pub fn on_crossed(&mut self, packet: &ParsedPacket, crossed: Crossed) {
+        if let Some(passed) = self.passed(packet, Direction::Uplink) {
+            passed.crossed = Some(crossed);
         }
     }
 
@@ -472,14 +497,16 @@ impl FlowLog {
             return;
         }
         let end = packet.tcp.seq_end();
-        if let Some(passed) = self.sent.remove(&(number, index(direction), end.0))
-            && counting
-        {
-            track.record_delay(now, passed.sent, station, silences);
+        let passed = self.sent.remove(&(number, index(direction), end.0));
+        let crossed = passed
+            .and_then(|passed| passed.crossed)
+            .unwrap_or_else(|| Crossed::on_arrival(now, passed.map(|passed| passed.sent), station, silences));
+        if let Some(passed) = passed.filter(|_| counting) {
+            track.record_delay(now, passed.sent, crossed.met_silence);
         }
         let new = track.stream.arrived(packet.tcp.seq, packet.tcp.payload_len);
         if new {
-            track.move_on(now, counting, station, silences);
+            track.move_on(now, crossed.at, counting, station, silences);
         }
         self.see(now, number, direction, What::Arrived { seq: packet.tcp.seq, new });
     }
@@ -503,7 +530,11 @@ impl FlowLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testbed::datagrams::UdpFlow;
+    use crate::testbed::topology::Family;
     use linkhold_core::packet::{Ecn, Endpoint, TcpSegment};
+    use linkhold_core::units::{BitRate, Bytes};
+    use linkhold_wire::ParsedDatagram;
 
     fn packet(direction: Direction, seq: u32, ack: u32, payload_len: u32) -> ParsedPacket {
         let ch = Endpoint { addr: "10.77.0.2".parse().unwrap(), port: 5201 };
@@ -635,23 +666,29 @@ mod tests {
         );
     }
 
-    #[test]
-    fn resumption_counts_from_the_silences_end_to_the_first_data_that_moves_on() {
+    /// One station was silent from 50 to 100 ms; nobody has been before.
+    fn silences_until_50_and_100_ms() -> [SilenceTracker; 2] {
         let text = "schema = \"linkhold.scenario/1\"\nname = \"quiet\"\nduration = \"1s\"\n\
                     [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n\
                     [radio.sensing]\nperiod = \"10s\"\nduration = \"50ms\"\nphase = \"50ms\"\n";
         let scenario = linkhold_scenario::Scenario::from_toml(text, "quiet.toml", &[]).unwrap();
         let air = linkhold_sim::build::air(&scenario.cases()[0].scenario, 1).unwrap();
         let mut air = linkhold_sim::medium::Medium::from(air);
-        let (mut silences, mut output) = (SilenceTracker::new(1), linkhold_radio::AirOutput::new());
-        let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
-        log.on_sent(ms(1), &packet(DOWN, 1000, 1, 1400), DOWN);
-        log.on_received(ms(2), &packet(DOWN, 1000, 1, 1400), DOWN, &silences);
-        log.on_sent(ms(3), &packet(DOWN, 2400, 1, 1400), DOWN);
+        let (mut after, mut output) = (SilenceTracker::new(1), linkhold_radio::AirOutput::new());
         while air.next_event().is_some_and(|at| at <= ms(100)) {
             air.on_event(ms(100), &mut output);
         }
-        silences.update(&mut air);
+        after.update(&mut air);
+        [SilenceTracker::new(1), after]
+    }
+
+    #[test]
+    fn resumption_counts_from_the_silences_end_to_the_first_data_that_moves_on() {
+        let [before, silences] = silences_until_50_and_100_ms();
+        let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+        log.on_sent(ms(1), &packet(DOWN, 1000, 1, 1400), DOWN);
+        log.on_received(ms(2), &packet(DOWN, 1000, 1, 1400), DOWN, &before);
+        log.on_sent(ms(3), &packet(DOWN, 2400, 1, 1400), DOWN);
         log.on_received(ms(101), &packet(DOWN, 1000, 1, 1400), DOWN, &silences);
         assert_eq!(log.flows()[0].track(DOWN).resumes.count(), 0, "an old segment is not new data");
         log.on_received(ms(103), &packet(DOWN, 2400, 1, 1400), DOWN, &silences);
@@ -659,5 +696,68 @@ mod tests {
         assert!((track.resumes.mean_s() - 0.003).abs() < 1e-9);
         // The segment was sent before the silence ended, so its delay contains the silence.
         assert_eq!((track.delays.count(), track.delays_outside_silence.count()), (2, 1));
+    }
+
+    #[test]
+    fn what_goes_up_is_matched_with_silences_by_when_it_left_the_air() {
+        let [before, silences] = silences_until_50_and_100_ms();
+        let up = Direction::Uplink;
+        let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+        let segments: Vec<_> = [1000, 2400, 3800].map(|seq| packet(up, seq, 1, 1400)).into();
+        let crossed = |at, met_silence| Crossed { at: ms(at), met_silence };
+        log.on_sent(ms(1), &segments[0], up);
+        log.on_crossed(&segments[0], crossed(2, false));
+        log.on_received(ms(42), &segments[0], up, &before);
+        // On the wire for 80 ms, of which the radio was silent for 50.
+        log.on_sent(ms(39), &segments[1], up);
+        log.on_crossed(&segments[1], crossed(40, false));
+        log.on_received(ms(120), &segments[1], up, &silences);
+        assert_eq!(log.flows()[0].track(up).resumes.count(), 0, "it crossed before the silence");
+        log.on_sent(ms(60), &segments[2], up);
+        log.on_crossed(&segments[2], crossed(103, true));
+        log.on_received(ms(183), &segments[2], up, &silences);
+        let track = log.flows()[0].track(up);
+        assert_eq!((track.delays.count(), track.delays_outside_silence.count()), (3, 2));
+        // 3 ms until it had crossed, and 80 on the wire.
+        assert_eq!(track.resumes.count(), 1);
+        assert!((track.resumes.mean_s() - 0.083).abs() < 1e-9, "{}", track.resumes.mean_s());
+    }
+
+    #[test]
+    fn a_datagram_that_goes_up_is_matched_with_silences_by_when_it_left_the_air() {
+        let [before, silences] = silences_until_50_and_100_ms();
+        let up = Direction::Uplink;
+        let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+        let packet = packet(up, 0, 0, 0);
+        let datagrams = [0, 1, 2].map(|number| Numbered {
+            packet: ParsedDatagram { src: packet.src, dst: packet.dst, ip_len: 128, ecn: Ecn::NotEct },
+            number,
+            payload_len: 100,
+        });
+        let source = linkhold_scenario::Source::Paced { rate: BitRate::from_mbps(1), chunk: Bytes(100) };
+        let flow = UdpFlow {
+            group: 0,
+            station: 0,
+            direction: up,
+            sender: linkhold_sim::plan::udp_sender(source, 100, Instant::ZERO),
+            media: None,
+            start: std::time::Duration::ZERO,
+            stop: None,
+            family: Family::V4,
+        };
+        log.expect(packet.flow(up), Datagrams::new(&flow));
+        for (datagram, (sent, at, met_silence, arrived, silences)) in datagrams.iter().zip([
+            (1, 2, false, 42, &before),
+            (39, 40, false, 120, &silences),
+            (60, 103, true, 183, &silences),
+        ]) {
+            log.on_datagram_sent(ms(sent), datagram, up, &before);
+            log.on_datagram_base_station_in(datagram, up, Some(Crossed { at: ms(at), met_silence }));
+            log.on_datagram_received(ms(arrived), datagram, up, silences);
+        }
+        let track = log.flows()[0].track(up);
+        assert_eq!((track.delays.count(), track.delays_outside_silence.count()), (3, 2));
+        assert_eq!(track.resumes.count(), 1);
+        assert!((track.resumes.mean_s() - 0.083).abs() < 1e-9, "{}", track.resumes.mean_s());
     }
 }

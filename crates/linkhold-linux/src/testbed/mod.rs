@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod cells;
 pub mod clock;
+pub mod crossed;
 pub mod daemon;
 pub mod daemon_config;
 pub mod datagrams;

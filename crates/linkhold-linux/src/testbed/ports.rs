@@ -21,6 +21,7 @@ use linkhold_sim::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use linkhold_wire::{ParsedPacket, TcpChecksum, apply_rewrite, parse_ip_tcp};
 
 use super::clock::instant;
+use super::crossed::Crossed;
 use super::datagrams::Numbered;
 use super::flowlog::FlowLog;
 use super::packets::Packets;
@@ -258,6 +259,7 @@ impl Hosts for Ports {
             }
         };
         let silences = network.radio(AIR).silences();
+        let crossed = Crossed { at: packet.left_air, met_silence: packet.met_silence };
         match packet.kind {
             PacketKind::Segment => {
                 if let Ok(parsed) = parse_ip_tcp(bytes) {
@@ -266,7 +268,7 @@ impl Hosts for Ports {
                         None if packet.direction == Direction::Downlink => {
                             self.log.on_base_station_in(now, &parsed);
                         }
-                        None => {}
+                        None => self.log.on_crossed(&parsed, crossed),
                     }
                 }
             }
@@ -275,7 +277,8 @@ impl Hosts for Ports {
                     self.log.on_datagram_received(now, &datagram, packet.direction, silences);
                 }
                 (Some(datagram), None) => {
-                    self.log.on_datagram_base_station_in(&datagram, packet.direction);
+                    let crossed = Some(crossed).filter(|_| packet.direction == Direction::Uplink);
+                    self.log.on_datagram_base_station_in(&datagram, packet.direction, crossed);
                 }
                 (None, _) => {}
             },
