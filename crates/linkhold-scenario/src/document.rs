@@ -327,13 +327,16 @@ pub(crate) fn apply_set(document: &mut Node, set: &Table, case: &str, sources: &
             ));
             continue;
         };
-        if steps[0] == "cases" || steps[0] == "schema" || steps[0] == "name" {
-            problems.push(sources.problem(
-                entry.key_origin,
-                &key,
-                format!("a case cannot change `{}`", steps[0]),
-                "change what the run depends on, for example \"router.limit\"",
-            ));
+        let instead = match steps[0] {
+            "cases" | "schema" | "name" => {
+                Some("change what the run depends on, for example \"router.limit\"")
+            }
+            "seed" => Some("write seed at the top of the file: cases are compared seed by seed"),
+            _ => None,
+        };
+        if let Some(instead) = instead {
+            let what = format!("a case cannot change `{}`", steps[0]);
+            problems.push(sources.problem(entry.key_origin, &key, what, instead));
             continue;
         }
         if let Err(error) = insert(document, &steps, entry.node.clone(), entry.key_origin) {

@@ -150,6 +150,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "cases[0].set.\"name\": a case cannot change `name`",
         ),
         (
+            "[[cases]]\nname = \"a\"\nset = { seed = 7 }",
+            "cases[0].set.\"seed\": a case cannot change `seed`; write seed at the top",
+        ),
+        (
             "[tcp]\nprofile = \"linux\"\ncongestion = \"cubik\"",
             "dir/s.toml:11:14: tcp.congestion: \"cubik\" is not known here; did you mean \"cubic\"?",
         ),
