@@ -1,9 +1,10 @@
-//! The columns of the case tables that only some scenarios have: what was told late or wrong, datagrams,
-//! players, pages.
+//! The columns of the case tables that only some scenarios have: whose the goodput is, what was told late or
+//! wrong, datagrams, players, pages.
 
-use crate::record::{RunRecord, RunReport};
+use crate::format;
+use crate::record::{FlowDirection, FlowRecord, RunRecord, RunReport};
 use crate::told::ToldRecord;
-use crate::traffic::{MediaRecord, QuicRecord, UdpRecord, WebRecord};
+use crate::traffic::{FlowTransport, MediaRecord, QuicRecord, UdpRecord, WebRecord};
 
 /// How a column's numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,20 @@ pub(crate) enum Form {
     Count,
     /// Seconds.
     Time,
+    /// bit/s.
+    Rate,
+}
+
+impl Form {
+    /// A number with its unit.
+    pub(crate) fn text(self, number: f64) -> String {
+        match self {
+            Self::Share => format::percent(number),
+            Self::Count => format::count(number),
+            Self::Time => format::time(number),
+            Self::Rate => format::rate(number),
+        }
+    }
 }
 
 /// A column.
@@ -55,7 +70,73 @@ fn told_otherwise(run: &RunRecord) -> bool {
     !run.mechanisms.is_empty() && run.link.told.as_ref().is_some_and(|told| !told.is_exact())
 }
 
-const COLUMNS: [Column; 16] = [
+/// The part of the goodput that is of such flows.
+fn part(run: &RunRecord, is_such: impl Fn(&FlowRecord) -> bool) -> Option<f64> {
+    let bytes =
+        |flows: &mut dyn Iterator<Item = &FlowRecord>| flows.map(|flow| flow.bytes as f64).sum::<f64>();
+    run.flows.iter().any(&is_such).then(|| {
+        let (such, all) =
+            (bytes(&mut run.flows.iter().filter(|flow| is_such(flow))), bytes(&mut run.flows.iter()));
+        if all > 0.0 { run.totals.goodput_bps * such / all } else { 0.0 }
+    })
+}
+
+fn of_direction(run: &RunRecord, direction: FlowDirection) -> Option<f64> {
+    part(run, |flow| flow.direction == direction)
+}
+
+fn of_transport(run: &RunRecord, transport: FlowTransport) -> Option<f64> {
+    part(run, |flow| flow.transport == transport)
+}
+
+/// One direction starves beside the other without moving their sum. A mesh has no directions.
+fn goes_both_ways(run: &RunRecord) -> bool {
+    let first = run.flows.first().map(|flow| flow.direction);
+    run.link.mesh.is_none() && run.flows.iter().any(|flow| Some(flow.direction) != first)
+}
+
+/// And so does one transport beside another.
+fn mixes(run: &RunRecord, transport: FlowTransport) -> bool {
+    let has = |transport| run.flows.iter().any(|flow| flow.transport == transport);
+    has(transport) && run.flows.iter().any(|flow| flow.transport != transport)
+}
+
+const COLUMNS: [Column; 21] = [
+    Column {
+        head: ["goodput", "down"],
+        name: "goodput of downloads",
+        form: Form::Rate,
+        of: |run| of_direction(run, FlowDirection::Downlink),
+        shows: goes_both_ways,
+    },
+    Column {
+        head: ["goodput", "up"],
+        name: "goodput of uploads",
+        form: Form::Rate,
+        of: |run| of_direction(run, FlowDirection::Uplink),
+        shows: goes_both_ways,
+    },
+    Column {
+        head: ["goodput", "TCP"],
+        name: "goodput of TCP",
+        form: Form::Rate,
+        of: |run| of_transport(run, FlowTransport::Tcp),
+        shows: |run| mixes(run, FlowTransport::Tcp),
+    },
+    Column {
+        head: ["goodput", "UDP"],
+        name: "goodput of UDP",
+        form: Form::Rate,
+        of: |run| of_transport(run, FlowTransport::Udp),
+        shows: |run| mixes(run, FlowTransport::Udp),
+    },
+    Column {
+        head: ["goodput", "QUIC"],
+        name: "goodput of QUIC",
+        form: Form::Rate,
+        of: |run| of_transport(run, FlowTransport::Quic),
+        shows: |run| mixes(run, FlowTransport::Quic),
+    },
     Column {
         head: ["told", "late"],
         name: "mean time from a silence's start to its being told",
@@ -182,4 +263,37 @@ impl Column {
 /// The columns that the report has something for.
 pub(crate) fn present(report: &RunReport) -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().filter(|column| report.runs.iter().any(column.shows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The heads and numbers of the columns of goodput, of the first case.
+    fn goodputs(report: &RunReport) -> Vec<(&'static str, f64)> {
+        let case = &report.runs[0].case;
+        let of_goodput = present(report).filter(|column| column.form == Form::Rate);
+        of_goodput.map(|column| (column.head[1], column.mean(report, case))).collect()
+    }
+
+    #[test]
+    fn the_goodput_of_flows_that_may_starve_each_other_is_told_apart() {
+        let (mut report, _) = crate::sample::run(2);
+        assert_eq!(goodputs(&report), [], "downloads of TCP alone");
+        for run in &mut report.runs {
+            let mut upload = run.flows[0].clone();
+            (run.totals.goodput_bps, run.flows[0].bytes) = (8e6, 300);
+            (upload.bytes, upload.direction) = (100, FlowDirection::Uplink);
+            run.flows = vec![run.flows[0].clone(), upload];
+        }
+        assert_eq!(goodputs(&report), [("down", 6e6), ("up", 2e6)]);
+        for run in &mut report.runs {
+            (run.flows[1].direction, run.flows[1].transport) = (FlowDirection::Downlink, FlowTransport::Udp);
+        }
+        assert_eq!(goodputs(&report), [("TCP", 6e6), ("UDP", 2e6)]);
+        for run in &mut report.runs {
+            run.flows.iter_mut().for_each(|flow| flow.bytes = 0);
+        }
+        assert_eq!(goodputs(&report), [("TCP", 0.0), ("UDP", 0.0)], "nothing came");
+    }
 }

@@ -97,7 +97,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         }
     }
     let link = LinkRecord {
-        silent_fraction: 0.25,
+        silent_fraction: 0.25 + 1e-5 * noise(seed, 78),
         capacity_mean_bps: 18e6,
         goodput_limit_bps: limit,
         silences: silences.len() as u64,

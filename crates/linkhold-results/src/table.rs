@@ -2,10 +2,10 @@
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::columns::{self, Form};
+use crate::columns;
 use crate::format;
 use crate::kernel::KernelPart;
-use crate::offer::Offers;
+use crate::offer::{Offers, Silences, run_times};
 use crate::record::{Claim, CompareRow, Figure, FlowRecord, ReproduceReport, RunRecord, RunReport, Stack};
 use crate::stats::{Metric, estimate};
 use crate::traffic::FlowTransport;
@@ -43,10 +43,15 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let seeds_text = if seeds == 1 {
         "one seed, so without intervals".to_owned()
     } else {
-        format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed")
+        let same =
+            if Silences::of(report) == Silences::Same { "; all seeds had the same silences" } else { "" };
+        format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed{same}")
     };
     let mut out = format!("{table}\n{}{seeds_text}\n", offered(&Offers::of(report)));
     out.push_str(&conditions(report));
+    if let Some((least, most)) = run_times(report) {
+        out.push_str(&format!("cases ran for {} to {}\n", format::time(least), format::time(most)));
+    }
     if report.baseline().is_none() && !report.compare.is_empty() {
         out.push_str("each case is compared with the baseline under its own congestion control\n");
     }
@@ -153,14 +158,7 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
         }),
     ];
     all.extend(columns::present(report).map(|extra| {
-        column(&extra.head.join("\n"), extra.name, Some(6), &|case| {
-            let number = extra.mean(report, case);
-            match extra.form {
-                Form::Share => format::percent(number),
-                Form::Count => format::count(number),
-                Form::Time => format::time(number),
-            }
-        })
+        column(&extra.head.join("\n"), extra.name, Some(6), &|case| extra.form.text(extra.mean(report, case)))
     }));
     all
 }

@@ -2,7 +2,7 @@
 
 use super::page::{Page, folded, table};
 use super::{charts, escape, mesh_map, numbers as format, words};
-use crate::columns::{self, Form};
+use crate::columns;
 use crate::offer::Offers;
 use crate::record::RunReport;
 use crate::series::RunSeries;
@@ -86,14 +86,7 @@ pub fn case_table(report: &RunReport) -> String {
             if several {
                 cells.push(format::number(mean(Metric::JainIndex)));
             }
-            cells.extend(columns::present(report).map(|extra| {
-                let number = extra.mean(report, case);
-                match extra.form {
-                    Form::Share => format::percent(number),
-                    Form::Count => format::count(number),
-                    Form::Time => format::time(number),
-                }
-            }));
+            cells.extend(columns::present(report).map(|extra| extra.form.text(extra.mean(report, case))));
             cells
         })
         .collect();

@@ -1,7 +1,7 @@
 //! Sentences that say what was simulated and what came out, made from the numbers of a report.
 
 use super::{escape, numbers as format, told_less};
-use crate::offer::{Offer, Offers};
+use crate::offer::{Offer, Offers, Silences, run_times};
 use crate::record::{CompareRow, FlowRecord, RunReport, Stack};
 use crate::stats::{Metric, estimate};
 use crate::table::goodput_row;
@@ -58,11 +58,23 @@ pub(super) fn setting(report: &RunReport) -> String {
     let flows = flows(&first.flows);
     let repeats = match seeds {
         1 => "once (one seed)".to_owned(),
-        n => format!("{n} times, each time with another seed and so with other random silences"),
+        n => {
+            let silences = match Silences::of(report) {
+                Silences::None => "",
+                Silences::Same => " but the same silences, so that no interval tells of other silences",
+                Silences::Own => " and so with other random silences",
+            };
+            format!("{n} times, each time with another seed{silences}")
+        }
+    };
+    let lasting = match run_times(report) {
+        Some((least, most)) => {
+            format!("{} to {} (as the case says)", format::time(least), format::time(most))
+        }
+        None => format::time(first.sim_s),
     };
     out.push_str(&format!(
-        "<p>{} of traffic over {flows} were {doing}, {repeats}, in {} {}: {names}. {}</p>\n",
-        format::time(first.sim_s),
+        "<p>{lasting} of traffic over {flows} were {doing}, {repeats}, in {} {}: {names}. {}</p>\n",
         cases.len(),
         if cases.len() == 1 { "case" } else { "cases" },
         offered(&Offers::of(report)),
@@ -275,6 +287,21 @@ mod tests {
         let text = setting(&report);
         assert!(text.contains("over 2 TCP connections"), "{text}");
         assert!(!text.contains("000000"), "times are rounded: {text}");
+    }
+
+    #[test]
+    fn what_seeds_share_and_how_long_each_case_ran_is_said() {
+        let (mut report, _) = crate::sample::run(2);
+        let text = setting(&report);
+        assert!(text.contains("2 times, each time with another seed and so with other random"), "{text}");
+        for run in &mut report.runs {
+            (run.link.silences, run.link.silent_fraction) = (7, 0.2);
+        }
+        let long = report.runs.last_mut().map(|run| std::mem::replace(&mut run.sim_s, 300.0)).unwrap();
+        let text = setting(&report);
+        assert!(text.contains("2 times, each time with another seed but the same silences, so"), "{text}");
+        let lasting = format!("<p>{} to {} (as the case says) of", format::time(long), format::time(300.0));
+        assert!(text.contains(&lasting), "{lasting} in {text}");
     }
 
     #[test]
