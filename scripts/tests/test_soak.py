@@ -91,6 +91,15 @@ class Clean(unittest.TestCase):
         self.assertEqual(soak.hash_of(first), soak.hash_of(second))
         self.assertNotEqual(soak.hash_of(first), soak.hash_of(other))
 
+    def test_processor_time_is_counted_and_not_the_time_that_passed(self):
+        for name, body, least, most in (("works", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", 0.05, 60), ("waits", "sleep 0.5", 0, 0.3)):
+            program = self.folder / name
+            program.write_text(f"#!/bin/sh\n{body}\necho '1 passed'\n")
+            program.chmod(0o755)
+            seconds, failed = soak.run(self.folder, str(program), "it", 1)
+            self.assertIsNone(failed)
+            self.assertTrue(least <= seconds <= most, (name, seconds))
+
     def test_a_failed_test_keeps_its_program_from_being_clean(self):
         record = {"linkhold-wire": {"a": {**WIRE, "clean": {}}}}
         good, bad = (self.folder / name for name in ("good", "bad"))
