@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::columns;
+use crate::columns::{self, Form};
 use crate::format;
 use crate::kernel::KernelPart;
 use crate::offer::{Offers, Silences, run_times};
@@ -158,7 +158,10 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
         }),
     ];
     all.extend(columns::present(report).map(|extra| {
-        column(&extra.head.join("\n"), extra.name, Some(6), &|case| extra.form.text(extra.mean(report, case)))
+        let rank = if extra.form == Form::Rate { 4 } else { 6 };
+        column(&extra.head.join("\n"), extra.name, Some(rank), &|case| {
+            extra.form.text(extra.mean(report, case))
+        })
     }));
     all
 }
