@@ -157,19 +157,13 @@ impl Recorder {
         }
     }
 
-    /// What the stations' radios of these powers took from the end of the warm-up to `now`, for the bytes
-    /// that `flows` delivered.
+    /// What the stations' radios of these powers took from the end of the warm-up on, for the bytes that
+    /// `flows` delivered.
     #[must_use]
-    pub fn energy(
-        &self,
-        now: Instant,
-        powers: &PowerConfig,
-        flows: &[FlowRecord],
-        network: &Network,
-    ) -> EnergyRecord {
+    pub fn energy(&self, powers: &PowerConfig, flows: &[FlowRecord], network: &Network) -> EnergyRecord {
         let counted_from = self.counted_from.as_secs_f64();
         let from = flows.iter().map(|flow| flow.start_s.max(counted_from)).fold(f64::INFINITY, f64::min);
-        let end = |flow: &FlowRecord| flow.completion_s.map_or(now.as_secs_f64(), |s| flow.start_s + s);
+        let end = |flow: &FlowRecord| flow.start_s.max(counted_from) + flow.active_s;
         let to = flows.iter().map(end).fold(0.0, f64::max);
         let on = Duration::from_secs_f64((to - from).max(0.0));
         let mut energy = EnergyRecord { on_s: on.as_secs_f64(), ..EnergyRecord::default() };

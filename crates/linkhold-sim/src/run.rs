@@ -114,8 +114,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
             observer.on_silence(&silence);
         }
         let mut link = recorder.link(now, scenario.radio.stations, &network);
-        link.energy = (scenario.radio.power.as_ref())
-            .map(|powers| recorder.energy(now, powers, &flows.records, &network));
+        link.energy =
+            (scenario.radio.power.as_ref()).map(|powers| recorder.energy(powers, &flows.records, &network));
         let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
         let mut totals = RunTotals::new(&flows.records, counted_s, &link, &flows.delays);
         let objects = flows.records.iter().filter_map(|flow| flow.web.as_ref()).map(|web| web.objects).sum();

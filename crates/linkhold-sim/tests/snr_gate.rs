@@ -94,6 +94,23 @@ fn energy_is_told_where_a_radio_states_its_powers_and_nowhere_else() {
 }
 
 #[test]
+fn a_radio_is_on_until_the_last_flow_is_over_also_if_its_application_stopped() {
+    let udp = "transport = \"udp\", source = { rate = \"1Mbit/s\", chunk = \"1000B\" }, ";
+    for transport in ["", udp] {
+        for warm_up in [0.0_f64, 2.0] {
+            let flows =
+                format!("flows=[{{ direction = \"uplink\", {transport}start = \"1s\", stop = \"6s\" }}]");
+            let set = [&flows, &format!("warm_up={warm_up}s"), "duration=100s"];
+            let stopped = run(&scenario(&set), "off", 1);
+            let on = stopped.link.energy.expect("the scenario states powers").on_s;
+            let least = 6.0 - warm_up.max(1.0);
+            // What was written by then still goes, over a wire of 1 Mbit/s.
+            assert!((least..least + 40.0).contains(&on), "{transport:?} from {warm_up} s on: {on} s");
+        }
+    }
+}
+
+#[test]
 fn one_seed_gives_one_result() {
     let text = || {
         let mut record = run(&scenario(&[]), "adaptive", 5);
