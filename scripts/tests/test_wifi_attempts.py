@@ -55,21 +55,27 @@ class Attempts(unittest.TestCase):
         for order in ((LATE, NO_END), (NO_END, LATE)):
             before = [(status, 15) for status in order]
             self.assertEqual(concluded(*before, (HOLDS, 15))[:2], (3, 0))
-            self.assertEqual(concluded(*before, (LATE, 15))[:2], (3, 1))
+            self.assertEqual(concluded(*before, (LATE, 15), (LATE, 15))[:2], (4, 1))
+            self.assertEqual(concluded(*before, (LATE, 15), (HOLDS, 15))[:2], (4, 0))
             self.assertEqual(concluded(*before, (NO_END, 15))[:2], (3, 1))
             self.assertEqual(concluded(*before, (FAULT, 15))[:2], (3, 1))
 
-    def test_times_of_a_machine_that_stood_still_twice_are_undecided(self):
-        made, status, words = concluded((STOOD_STILL, 15), (STOOD_STILL, 15))
-        self.assertEqual((made, status), (2, 0))
+    def test_times_that_do_not_hold_are_tried_three_times(self):
+        for before in ((LATE, 15), (STOOD_STILL, 15)):
+            self.assertEqual(concluded(before, (LATE, 15), (HOLDS, 15))[:2], (3, 0))
+            self.assertEqual(concluded(before, (LATE, 15), (LATE, 15))[:2], (3, 1))
+
+    def test_times_of_a_machine_that_stood_still_each_time_are_undecided(self):
+        made, status, words = concluded(*[(STOOD_STILL, 15)] * 3)
+        self.assertEqual((made, status), (3, 0))
         self.assertIn("undecided", words)
 
     def test_only_a_slow_boot_excuses_a_missing_end_or_wrong_times(self):
-        for late in (NO_END, LATE):
-            self.assertEqual(concluded((late, 15), (late, 15))[:2], (2, 1))
+        for late, times in ((NO_END, 2), (LATE, 3)):
+            self.assertEqual(concluded(*[(late, 15)] * times)[:2], (times, 1))
             for boot in (90, "never"):
-                made, status, words = concluded((late, boot), (late, boot))
-                self.assertEqual((made, status), (2, 0))
+                made, status, words = concluded(*[(late, boot)] * times)
+                self.assertEqual((made, status), (times, 0))
                 self.assertIn("skipped: the emulated machine is too slow", words)
 
 

@@ -16,16 +16,17 @@ conclude() {
   local began=$SECONDS result=0 no_end=0 late=0
   attempt || result=$?
   # One more attempt where time ran out: radios, and a machine that is emulated beside other work, have bad moments. Twice
-  # without an end, or twice with times that do not hold, is enough; an attempt without an end says nothing of times.
+  # without an end is enough; so are three times with times that do not hold, since one pair of downloads in ten misses its
+  # bound by chance (docs/wifi.json), and two in a row would fail one run of a hundred. An attempt without an end says nothing of times.
   while ((result >= 2)); do
     if ((result == 2)); then ((no_end += 1)); else ((late += 1)); fi
-    ((no_end < 2 && late < 2)) || break
+    ((no_end < 2 && late < 3)) || break
     echo "test-wifi: once more (boot: $boot s; 15 s on a quiet machine)"
     result=0
     attempt || result=$?
   done
   if ((result == 2 || result == 4)) && [[ $boot == never || $boot -gt $slow_boot ]]; then
-    skip "the emulated machine is too slow here, twice: it took $boot s to boot, where 15 s are usual"
+    skip "the emulated machine is too slow here, every time: it took $boot s to boot, where 15 s are usual"
   fi
   if ((result == 3)); then
     echo "test-wifi: passed in $((SECONDS - began)) s, but for the times, which are undecided: the machine stood still too much"
