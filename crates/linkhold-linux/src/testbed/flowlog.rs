@@ -6,8 +6,8 @@
 //! receiving one, delivered what has arrived there in order. Delay counts from a segment's latest
 //! transmission. Which silences data met, and after which it came, is told by when it crossed the air: what
 //! goes up has the wire before it then. Nothing counts before the warm-up is over. Of a UDP flow all bytes
-//! that arrive are delivered. Of a QUIC flow its application tells what it read (`reads`), and when it read
-//! that is all that silences are matched with; its datagrams are counted as UDP's.
+//! that arrive are delivered. Of a QUIC flow its application tells what it read (`reads`), which is taken for
+//! what the last datagram before it carried; its datagrams are counted as UDP's.
 
 mod reads;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use linkhold_results::DelayHistogram;
 use linkhold_sim::silence_tracker::SilenceTracker;
 use linkhold_wire::{Parsed, ParsedPacket, parse_ip_headers};
 
-use super::crossed::Crossed;
+use super::crossed::{Crossed, Crossings};
 use super::datagrams::{Arrived, Datagrams, Numbered};
 use super::seen::{HELD_LONGER_THAN, Seen, What};
 use super::topology::station_of;
@@ -33,6 +33,8 @@ const MAX_FLOWS: usize = 4096;
 const MAX_IN_FLIGHT: usize = 1 << 18;
 /// Most pieces of one stream that wait for what is missing before them.
 const MAX_PIECES: usize = 4096;
+/// Most crossings remembered of a QUIC flow's datagrams: two minutes of a 24 Mbit/s link.
+const MAX_CROSSINGS: usize = 1 << 18;
 /// Most packets remembered for the stories of silences: some minutes of a 24 Mbit/s link.
 const MAX_SEEN: usize = 1 << 21;
 
@@ -100,6 +102,8 @@ pub struct Track {
     /// Payload bytes sent the first time.
     pub sent_bytes: u64,
     stream: Stream,
+    /// Of the datagrams of a QUIC flow that go up.
+    crossings: Crossings,
     next_to_send: Option<Seq>,
     /// Silences of its station that had ended when the stream last moved on.
     silences_seen: u64,
@@ -348,7 +352,10 @@ impl FlowLog {
         let Some(station) = station_of(key.station.addr) else { return };
         let Some(datagrams) = self.expected.remove(&key) else { return };
         let silences_seen = silences.ended(StationId(station));
-        let tracks = std::array::from_fn(|_| Track { silences_seen, ..Track::default() });
+        let mut tracks = std::array::from_fn(|_| Track { silences_seen, ..Track::default() });
+        if datagrams.is_quic() && datagrams.direction() == Direction::Uplink {
+            tracks[index(Direction::Uplink)].crossings = Crossings::with_room(MAX_CROSSINGS);
+        }
         let datagrams = Some(Box::new(datagrams));
         self.open(Flow { key, station, start: now, syn: None, tracks, datagrams });
     }
@@ -422,6 +429,8 @@ impl FlowLog {
         if !is_quic {
             track.stream.delivered = bytes;
             track.move_on(now, crossed.at, counting, station, silences);
+        } else {
+            track.crossings.add(now, crossed.at);
         }
     }
 

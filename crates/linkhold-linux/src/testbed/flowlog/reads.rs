@@ -42,7 +42,8 @@ impl Track {
             if at < warm_up {
                 self.delivered_at_warm_up = bytes;
             }
-            let ended = spans.partition_point(|(_, end)| *end <= at).max(first);
+            let crossed = self.crossings.by(at);
+            let ended = spans.partition_point(|(_, end)| *end <= crossed).max(first);
             if let Some((&(_, end), later)) = spans.get(first..ended).and_then(<[_]>::split_first) {
                 let silent: u64 = later.iter().map(|(start, end)| end.since(*start).as_nanos()).sum();
                 if at >= warm_up {
@@ -67,6 +68,7 @@ fn at_each(reads: &[Read], interval: Duration, count: usize) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Crossings;
     use super::*;
 
     fn ms(millis: u64) -> Instant {
@@ -86,6 +88,19 @@ mod tests {
         assert_eq!(track.resumes.count(), 2);
         assert!((track.resumes.mean_s() - 0.025).abs() < 1e-9, "{}", track.resumes.mean_s());
         assert_eq!(at_each(&reads, Duration::from_millis(100), 4), [100, 300, 300, 400]);
+    }
+
+    #[test]
+    fn what_was_read_of_an_upload_is_matched_with_silences_by_when_it_crossed() {
+        let mut track = Track::default();
+        track.crossings = Crossings::with_room(8);
+        for (arrived, crossed) in [(42, 2), (120, 40), (183, 103)] {
+            track.crossings.add(ms(arrived), ms(crossed));
+        }
+        track.tell_reads(&[(ms(43), 1), (ms(121), 2), (ms(184), 3)], (ms(0), ms(0)), &[(ms(50), ms(100))]);
+        // What is read at 121 ms crossed before the silence.
+        assert_eq!(track.resumes.count(), 1);
+        assert!((track.resumes.mean_s() - 0.084).abs() < 1e-9, "{}", track.resumes.mean_s());
     }
 
     #[test]
