@@ -14,6 +14,7 @@ package, the packages of this workspace that it uses, the lock file), by which -
 """
 
 import argparse
+import collections
 import concurrent.futures
 import ctypes
 import datetime
@@ -241,14 +242,22 @@ def soak(names, packages, cases, jobs):
         left += opened(name, packages, record, cases)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
-            # The longest first, so that none of them runs alone at the end: each is tried with a thousandth of the cases.
             tried = list(pool.map(lambda each: run(each[1], each[3], each[4], max(1, cases // 1000))[0], left))
-            order = sorted(range(len(left)), key=lambda index: -tried[index])
             print(f"{len(left)} tests, about {sum(tried) * 1000 / 3600:.1f} processor hours", flush=True)
-            return soak_in_order([left[index] for index in order], record, cases, pool)
+            return soak_in_order(in_order(left, tried), record, cases, pool)
         except KeyboardInterrupt:
             print("\nstopped; run it again and it goes on", file=sys.stderr)
             os._exit(130)  # not sys.exit: it would wait for the tests that run
+
+
+def in_order(tests, tried):
+    """The tests as they are to be run, by the time that a thousandth of their cases took: the shortest program first, since a program that is clean
+    is kept on other machines, too; of a program the longest test first, so that none runs alone at the end."""
+    took = collections.Counter()
+    for (name, _, target, *_), seconds in zip(tests, tried, strict=True):
+        took[name, target] += seconds
+    order = sorted(zip(tests, tried, strict=True), key=lambda each: (took[each[0][0], each[0][2]], each[0][0], each[0][2], -each[1]))
+    return [test for test, _ in order]
 
 
 def soak_in_order(tests, record, cases, pool):

@@ -100,6 +100,10 @@ class Clean(unittest.TestCase):
             self.assertIsNone(failed)
             self.assertTrue(least <= seconds <= most, (name, seconds))
 
+    def test_short_programs_are_run_first_and_of_each_the_longest_test(self):
+        tests = [("core", "", target, "", test) for target, test in (("long", "a"), ("long", "b"), ("short", "c"), ("short", "d"), ("long", "e"))]
+        self.assertEqual([test for *_, test in soak.in_order(tests, [5, 9, 2, 3, 0.1])], ["d", "c", "b", "a", "e"])
+
     def test_a_failed_test_keeps_its_program_from_being_clean(self):
         record = {"linkhold-wire": {"a": {**WIRE, "clean": {}}}}
         good, bad = (self.folder / name for name in ("good", "bad"))
