@@ -3,7 +3,7 @@
 //! Part of Algorithms 1 and 2 (`dsasync`): a record only. What becomes of it is
 //! [`hold_buffer`](super::hold_buffer)'s.
 
-use crate::packet::{PacketId, PacketView, TcpFlags, TcpSegment};
+use crate::packet::{PacketId, TcpFlags, TcpSegment};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -53,11 +53,12 @@ pub(super) struct Arrived {
     pub front: bool,
 }
 
-/// The ACK number and window of a segment; `None` for SYN, RST and segments without ACK.
-pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
-    let is_plain = packet.tcp.flags.contains(TcpFlags::ACK)
-        && !packet.tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
-    is_plain.then_some((packet.tcp.ack, packet.tcp.window))
+/// The ACK number and window of a segment whose window may be another: `None` for SYN, RST, segments without
+/// ACK, and what is signed, though its flow may not be known to be (an old number makes no flow a signed one).
+pub(super) fn tells(tcp: &TcpSegment) -> Option<(Seq, u16)> {
+    let is_plain =
+        tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
+    (is_plain && !tcp.signed).then_some((tcp.ack, tcp.window))
 }
 
 /// True if the segment has payload and neither opens nor resets a connection.
@@ -68,4 +69,19 @@ pub(super) fn is_data(tcp: &TcpSegment) -> bool {
 /// The segment's TSval.
 pub(super) fn tick(tcp: &TcpSegment) -> Option<u32> {
     tcp.timestamp.map(|timestamp| timestamp.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_told_by_plain_segments_with_an_ack_that_nobody_signed() {
+        let plain = TcpSegment { ack: Seq(7), window: 500, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        assert_eq!(tells(&plain), Some((Seq(7), 500)));
+        for flags in [TcpFlags::default(), TcpFlags::SYN | TcpFlags::ACK, TcpFlags::RST | TcpFlags::ACK] {
+            assert_eq!(tells(&TcpSegment { flags, ..plain }), None);
+        }
+        assert_eq!(tells(&TcpSegment { signed: true, ..plain }), None);
+    }
 }

@@ -159,7 +159,7 @@ impl HoldBuffer {
         let (before, after) = (self.weight(len), self.weight(packet.len));
         let held = &mut self.slab[index as usize];
         (held.packet, held.len, held.seq_len) = (packet.id, packet.len, packet.tcp.seq_len());
-        held.tells = tells(packet);
+        held.tells = tells(packet.tcp);
         held.is_data = is_data(packet.tcp);
         held.tick = tick(packet.tcp);
         self.quantum = self.quantum.max(packet.len);
@@ -317,7 +317,7 @@ impl HoldBuffer {
         let held = HeldSegment {
             packet: packet.id,
             slot,
-            tells: tells(packet),
+            tells: tells(packet.tcp),
             seq: packet.tcp.seq,
             seq_len: packet.tcp.seq_len(),
             len: packet.len,

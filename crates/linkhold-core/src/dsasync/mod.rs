@@ -358,7 +358,7 @@ impl DsaSync {
     fn pass_down(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
         let sent = SentDown { tick: tick(packet.tcp), end, seq_len, len: packet.len, arrived: Some(now) };
-        let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
+        let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet.tcp));
         let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
         self.sent_down(now, slot, &sent);
         self.forget_if_over(now, slot, out);
