@@ -53,8 +53,8 @@ pub(super) struct Arrived {
     pub front: bool,
 }
 
-/// The ACK number and window of a segment whose window may be another: `None` for SYN, RST, segments without
-/// ACK, and what is signed, though its flow may not be known to be (an old number makes no flow a signed one).
+/// The ACK number and window of a segment whose window may be changed: `None` for SYN, RST, segments without
+/// ACK, and what is signed, even where its flow does not count as signed because the number is an old one.
 pub(super) fn tells(tcp: &TcpSegment) -> Option<(Seq, u16)> {
     let is_plain =
         tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));

@@ -37,7 +37,8 @@
 //! below for longer than was thought ([`waits_in_router`]). In that case, and where no rate is told, a loss
 //! outside of silences may be the router's signal of congestion: only suspects are repaired, and the sender
 //! hears of the rest. Traffic that does not pass the agent can fill the router's queue all the same; what
-//! it pushes out is repaired three times at most.
+//! it pushes out is repaired three times at most. A copy that goes before a silence is noticed counts as one
+//! of the three: if silences take all of them, the sender has to send that segment again.
 //!
 //! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. That is an assumption: up to this lateness the
 //! project wants to keep a sender's window. On an emulated radio (mac80211_hwsim) silences were told some 3
