@@ -51,8 +51,8 @@ impl Crossings {
         }
     }
 
-    /// When the last datagram that had arrived at `at` had crossed the air. `at` where that is not known: what
-    /// goes down arrives as it crosses.
+    /// When the last datagram that had arrived at `at` had crossed the air. `at` where that is not known:
+    /// what goes down arrives as it crosses.
     #[must_use]
     pub fn by(&self, at: Instant) -> Instant {
         let arrived = self.known.partition_point(|(arrived, _)| *arrived <= at);
