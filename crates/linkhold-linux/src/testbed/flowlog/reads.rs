@@ -92,8 +92,7 @@ mod tests {
 
     #[test]
     fn what_was_read_of_an_upload_is_matched_with_silences_by_when_it_crossed() {
-        let mut track = Track::default();
-        track.crossings = Crossings::with_room(8);
+        let mut track = Track { crossings: Crossings::with_room(8), ..Track::default() };
         for (arrived, crossed) in [(42, 2), (120, 40), (183, 103)] {
             track.crossings.add(ms(arrived), ms(crossed));
         }
