@@ -242,21 +242,29 @@ def soak(names, packages, cases, jobs):
         left += opened(name, packages, record, cases)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
-            tried = list(pool.map(lambda each: run(each[1], each[3], each[4], max(1, cases // 1000))[0], left))
-            print(f"{len(left)} tests, about {sum(tried) * 1000 / 3600:.1f} processor hours", flush=True)
-            return soak_in_order(in_order(left, tried), record, cases, pool)
+            few = max(1, cases // 1000)
+            tried = [pool.map(lambda each, n=n: run(each[1], each[3], each[4], n)[0], left) for n in (1, few)]
+            expected = [expected_seconds(one, some, few, cases) for one, some in zip(*tried, strict=True)]
+            print(f"{len(left)} tests, about {sum(expected) / 3600:.1f} processor hours", flush=True)
+            return soak_in_order(in_order(left, expected), record, cases, pool)
         except KeyboardInterrupt:
             print("\nstopped; run it again and it goes on", file=sys.stderr)
             os._exit(130)  # not sys.exit: it would wait for the tests that run
 
 
-def in_order(tests, tried):
-    """The tests as they are to be run, by the time that a thousandth of their cases took: the shortest program first, since a program that is clean
+def expected_seconds(one, some, few, cases):
+    """How long a test will take, by how long it took with one case and with a few. What is less than a program's start differs by is no test's."""
+    grown = some - one
+    return some if few == 1 or grown < 0.01 else one + grown * (cases - 1) / (few - 1)
+
+
+def in_order(tests, expected):
+    """The tests as they are to be run, by the time that each is expected to take: the shortest program first, since a program that is clean
     is kept on other machines, too; of a program the longest test first, so that none runs alone at the end."""
     took = collections.Counter()
-    for (name, _, target, *_), seconds in zip(tests, tried, strict=True):
+    for (name, _, target, *_), seconds in zip(tests, expected, strict=True):
         took[name, target] += seconds
-    order = sorted(zip(tests, tried, strict=True), key=lambda each: (took[each[0][0], each[0][2]], each[0][0], each[0][2], -each[1]))
+    order = sorted(zip(tests, expected, strict=True), key=lambda each: (took[each[0][0], each[0][2]], each[0][0], each[0][2], -each[1]))
     return [test for test, _ in order]
 
 

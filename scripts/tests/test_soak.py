@@ -100,6 +100,11 @@ class Clean(unittest.TestCase):
             self.assertIsNone(failed)
             self.assertTrue(least <= seconds <= most, (name, seconds))
 
+    def test_a_test_without_cases_is_not_expected_to_grow_with_them(self):
+        self.assertEqual(soak.expected_seconds(5.0, 5.005, 300, 300_000), 5.005)
+        self.assertAlmostEqual(soak.expected_seconds(2.0, 2.299, 300, 300_000), 2 + 299.999)
+        self.assertEqual(soak.expected_seconds(2.0, 2.5, 1, 10), 2.5)
+
     def test_short_programs_are_run_first_and_of_each_the_longest_test(self):
         tests = [("core", "", target, "", test) for target, test in (("long", "a"), ("long", "b"), ("short", "c"), ("short", "d"), ("long", "e"))]
         self.assertEqual([test for *_, test in soak.in_order(tests, [5, 9, 2, 3, 0.1])], ["d", "c", "b", "a", "e"])
