@@ -336,6 +336,15 @@ mod tests {
         let planned =
             [(0, 0, true, NETWORK), (1, 1, true, HOST), (2, 5000, false, NETWORK), (3, 3, false, HOST)];
         assert_eq!(silent_at(&planned, &[3, 4999, 5000]), [true, true, false]);
+        // Nor is one that was planned for an announcement in whose place the host has told another.
+        let replaced = [
+            (0, 0, true, HOST),
+            (0, 355, true, HOST),
+            (26, 356, false, HOST),
+            (26, 26, true, NETWORK),
+            (26, 27, true, HOST),
+        ];
+        assert_eq!(silent_at(&replaced, &[26, 355, 356, 9000]), [true, true, true, true]);
         // An end that was planned for the host's alone is not the network's, which begins meanwhile.
         let meanwhile = [(0, 0, true, HOST), (1, 5000, false, HOST), (2, 4000, true, NETWORK)];
         assert_eq!(silent_at(&meanwhile, &[4999, 5000, 9000]), [true, true, true]);

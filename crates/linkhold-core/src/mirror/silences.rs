@@ -8,6 +8,10 @@
 //!
 //! Of a cause: of one (all goes on) → mixed (both have some) → of one, once no silence lasts and one of them
 //! has nothing announced: then the mechanism's announcements are called off, and told anew.
+//!
+//! What was announced before both had some stays with the mechanism while a silence lasts, though the one
+//! that announced it may have put something else in its place. So what the mechanism was told is kept as
+//! well, and the silence is told again before anything that the mechanism plans by it.
 
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{Announced, FreezeSet, MOST_AHEAD};
@@ -20,6 +24,8 @@ const NO_LIMIT: Duration = Duration::from_nanos(u64::MAX);
 pub(super) struct BothSilences {
     network: FreezeSet,
     own: FreezeSet,
+    /// What the mechanism was told.
+    told: FreezeSet,
     /// A bit for each cause that is mixed.
     mixed: u8,
 }
@@ -53,7 +59,8 @@ fn call_off(now: Instant, cause: Cause, mut tell: impl FnMut(LinkEvent)) {
 
 impl BothSilences {
     pub fn new() -> Self {
-        Self { network: FreezeSet::new(1, NO_LIMIT), own: FreezeSet::new(1, NO_LIMIT), mixed: 0 }
+        let [network, own, told] = core::array::from_fn(|_| FreezeSet::new(1, NO_LIMIT));
+        Self { network, own, told, mixed: 0 }
     }
 
     fn both(&self) -> [&FreezeSet; 2] {
@@ -95,7 +102,27 @@ impl BothSilences {
 
     /// A silence of the host or the network begins or ends, now or later. `tell` is given what the mechanism
     /// is to hear, in order.
-    pub fn on_event(&mut self, now: Instant, event: &LinkEvent, mut tell: impl FnMut(LinkEvent)) {
+    pub fn on_event(&mut self, now: Instant, event: &LinkEvent, tell: impl FnMut(LinkEvent)) {
+        let mut said = Vec::new();
+        self.hear(now, event, |event| said.push(event));
+        self.say(now, said, tell);
+    }
+
+    /// The mechanism is told.
+    fn say(&mut self, now: Instant, said: Vec<LinkEvent>, mut tell: impl FnMut(LinkEvent)) {
+        for event in said {
+            let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+            if let LinkEventKind::FreezeStarted { cause, expected, .. } = event.kind {
+                let _ = self.told.start(now, cause, at, expected);
+            } else if let LinkEventKind::FreezeEnded { cause, .. } = event.kind {
+                let _ = self.told.end(now, cause, at);
+            }
+            tell(event);
+        }
+    }
+
+    /// As [`on_event`](Self::on_event).
+    fn hear(&mut self, now: Instant, event: &LinkEvent, mut tell: impl FnMut(LinkEvent)) {
         let at = event.effective_at.unwrap_or(event.detected_at.min(now));
         let (cause, kind, lasted) = match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => {
@@ -145,9 +172,24 @@ impl BothSilences {
         }
     }
 
-    /// Carries out all that is due, as [`on_event`](Self::on_event) tells it.
+    /// Carries out all that is due, as [`on_event`](Self::on_event) tells it. What the mechanism planned is
+    /// due for it after this.
     pub fn on_timeout(&mut self, now: Instant, mut tell: impl FnMut(LinkEvent)) {
-        while let Some(at) = self.next_timeout().filter(|at| *at <= now) {
+        let mut said = Vec::new();
+        self.carry_out(now, |event| said.push(event));
+        self.say(now, said, &mut tell);
+        if self.told.next_timeout().is_some_and(|at| at <= now) {
+            let lasting = |cause: &Cause| self.mixed & (1 << *cause as u8) != 0 && self.lasts(*cause);
+            let again = |cause| later(now, now, started(cause, self.remaining(now, cause)));
+            let said = Cause::ALL.into_iter().filter(lasting).map(again).collect();
+            self.say(now, said, tell);
+            while self.told.on_timeout(now).is_some() {}
+        }
+    }
+
+    /// Carries out what the host and the network planned.
+    fn carry_out(&mut self, now: Instant, mut tell: impl FnMut(LinkEvent)) {
+        while let Some(at) = self.next_planned().filter(|at| *at <= now) {
             let set = if self.network.next_timeout() == Some(at) { &mut self.network } else { &mut self.own };
             let Some(due) = set.on_timeout(now) else { return };
             let cause = due.cause;
@@ -186,9 +228,13 @@ impl BothSilences {
         }
     }
 
+    fn next_planned(&self) -> Option<Instant> {
+        self.both().iter().filter_map(|set| set.next_timeout()).min()
+    }
+
     #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
-        let next = self.both().iter().filter_map(|set| set.next_timeout()).min();
+        let next = self.next_planned().into_iter().chain(self.told.next_timeout()).min();
         next.filter(|at| *at < Instant::FAR_FUTURE)
     }
 }
