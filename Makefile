@@ -91,7 +91,7 @@ repeat-linux: setup ## Tests that compare order or time 100 times each, then nam
 	done; exit $$failed
 
 # Properties whose cases are whole simulations grow in proportion (crates/linkhold-testing).
-soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions; can be stopped and goes on where it was (five processor hours)
+soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions; can be stopped and goes on where it was (hours)
 	CARGO="$(CARGO)" scripts/soak.py --cases $(SOAK_CASES)
 
 drawn-cells: build ## Look for scenarios, drawn at random, in which DSASync carries less than a plain router (minutes; CELLS=N)
