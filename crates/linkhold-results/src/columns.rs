@@ -72,13 +72,11 @@ fn told_otherwise(run: &RunRecord) -> bool {
 
 /// The part of the goodput that is of such flows.
 fn part(run: &RunRecord, is_such: impl Fn(&FlowRecord) -> bool) -> Option<f64> {
-    let bytes =
-        |flows: &mut dyn Iterator<Item = &FlowRecord>| flows.map(|flow| flow.bytes as f64).sum::<f64>();
-    run.flows.iter().any(&is_such).then(|| {
-        let (such, all) =
-            (bytes(&mut run.flows.iter().filter(|flow| is_such(flow))), bytes(&mut run.flows.iter()));
-        if all > 0.0 { run.totals.goodput_bps * such / all } else { 0.0 }
-    })
+    let bytes = |flow: &FlowRecord| flow.bytes as f64;
+    let all: f64 = run.flows.iter().map(bytes).sum();
+    let such: f64 = run.flows.iter().filter(|flow| is_such(flow)).map(bytes).sum();
+    let share = if all > 0.0 { such / all } else { 0.0 };
+    run.flows.iter().any(&is_such).then_some(run.totals.goodput_bps * share)
 }
 
 fn of_direction(run: &RunRecord, direction: FlowDirection) -> Option<f64> {
