@@ -177,4 +177,11 @@ impl LinkEvent {
     pub const fn at(now: Instant, kind: LinkEventKind) -> Self {
         Self { detected_at: now, effective_at: Some(now), kind }
     }
+
+    /// When it takes or took effect, as one who hears of it at `now` has to take it. A time of detection that
+    /// lies ahead is a wrong clock, not an announcement.
+    #[must_use]
+    pub fn takes_effect(&self, now: Instant) -> Instant {
+        self.effective_at.unwrap_or(self.detected_at.min(now))
+    }
 }

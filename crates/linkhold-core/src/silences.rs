@@ -60,8 +60,7 @@ impl Silences {
 
     /// Takes in an event of the radio.
     pub fn on_event(&mut self, now: Instant, event: &LinkEvent) -> Told {
-        // A time of detection that lies ahead is a wrong clock, not an announcement.
-        let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+        let at = event.takes_effect(now);
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => self.change(scope, |freezes| {
                 let change = freezes.start(now, cause, at, expected);

@@ -179,8 +179,7 @@ impl LinkMonitor {
     /// Takes in one event of the radio. An event announced for later (`effective_at` after `now`) takes
     /// effect through [`on_timeout`](Self::on_timeout).
     pub fn on_event(&mut self, now: Instant, event: &LinkEvent) -> TfpChange {
-        // A time of detection that lies ahead is a wrong clock, not an announcement.
-        let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+        let at = event.takes_effect(now);
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => {
                 if is_planned(cause)

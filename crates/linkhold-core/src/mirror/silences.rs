@@ -111,7 +111,7 @@ impl BothSilences {
     /// The mechanism is told.
     fn say(&mut self, now: Instant, said: Vec<LinkEvent>, mut tell: impl FnMut(LinkEvent)) {
         for event in said {
-            let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+            let at = event.takes_effect(now);
             if let LinkEventKind::FreezeStarted { cause, expected, .. } = event.kind {
                 let _ = self.told.start(now, cause, at, expected);
             } else if let LinkEventKind::FreezeEnded { cause, .. } = event.kind {
@@ -123,7 +123,7 @@ impl BothSilences {
 
     /// As [`on_event`](Self::on_event).
     fn hear(&mut self, now: Instant, event: &LinkEvent, mut tell: impl FnMut(LinkEvent)) {
-        let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+        let at = event.takes_effect(now);
         let (cause, kind, lasted) = match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => {
                 let lasted = self.lasts(cause);
