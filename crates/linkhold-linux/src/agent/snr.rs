@@ -21,6 +21,8 @@ const MAX_END: u64 = 64;
 const MAX_READ: u64 = 64 * 1024;
 /// A longer line is no sample.
 const MAX_LINE: usize = 256;
+/// So long may one write take from the time that it gives the file to the bytes that can be read.
+const LONGEST_WRITE: Duration = Duration::from_secs(1);
 
 /// A sample: index of the radio, and the ratio in dB.
 pub type Sample = (usize, f32);
@@ -80,7 +82,7 @@ impl SnrSource {
         self.next_look = now + self.every;
         if let Some(file) = &mut self.file {
             let mut told = Vec::new();
-            file.read(&mut told);
+            file.read(now, &mut told);
             for db in told {
                 samples.extend((0..self.radios.len()).map(|radio| (radio, db)));
             }
@@ -118,8 +120,14 @@ struct Open {
     stamp: Stamp,
     /// What was read last, [`MAX_END`] bytes at most.
     end: Vec<u8>,
-    /// When it was changed, if that may have been in place.
-    suspected: Option<(i64, i64)>,
+    suspected: Option<Suspected>,
+}
+
+/// A change that may have been in place, or a write whose bytes cannot be read yet.
+#[derive(Clone, Copy)]
+struct Suspected {
+    changed: (i64, i64),
+    since: Instant,
 }
 
 impl Open {
@@ -132,14 +140,27 @@ impl Open {
         }
     }
 
-    /// True if the file, which is as long as before, was written anew by a change at this time. The time
-    /// changes before what is appended can be read: what was read last may still be the file's end, and then
-    /// the next look tells.
-    fn is_written_anew(&mut self, changed: (i64, i64)) -> bool {
+    /// True if the file, which is as long as before, was written anew by a change at this time.
+    ///
+    /// A write changes the time first and the length last, and the next write begins behind it. With the same
+    /// bytes at the end it was no appending if it takes too long for that, or if the next has begun and the
+    /// file is no longer.
+    fn is_written_anew(&mut self, changed: (i64, i64), now: Instant) -> io::Result<bool> {
         if changed == self.stamp.changed {
-            return false;
+            return Ok(false);
         }
-        self.suspected.replace(changed) == Some(changed) || self.read_end(self.end.len() as u64) != self.end
+        if self.read_end(self.end.len() as u64) != self.end {
+            return Ok(true);
+        }
+        match self.suspected {
+            Some(suspected) if suspected.changed == changed => Ok(now >= suspected.since + LONGEST_WRITE),
+            // The length that came with this time may be older than it.
+            Some(_) => Ok(self.file.metadata()?.len() == self.at),
+            None => {
+                self.suspected = Some(Suspected { changed, since: now });
+                Ok(false)
+            }
+        }
     }
 }
 
@@ -164,15 +185,15 @@ impl Tail {
     }
 
     /// Adds the samples that are new.
-    fn read(&mut self, samples: &mut Vec<f32>) {
-        if let Err(error) = self.try_read(samples) {
+    fn read(&mut self, now: Instant, samples: &mut Vec<f32>) {
+        if let Err(error) = self.try_read(now, samples) {
             self.open = None;
             self.complain(&error.to_string());
         }
         self.first = false;
     }
 
-    fn try_read(&mut self, samples: &mut Vec<f32>) -> io::Result<()> {
+    fn try_read(&mut self, now: Instant, samples: &mut Vec<f32>) -> io::Result<()> {
         let stamp = match std::fs::metadata(&self.path) {
             Ok(metadata) => Stamp::of(&metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -182,11 +203,14 @@ impl Tail {
             Err(error) => return Err(error),
         };
         // True if the file was cut short, replaced, or written anew in place with as many bytes.
-        let anew = self.open.as_mut().is_some_and(|open| {
-            stamp.inode != open.stamp.inode
-                || stamp.length < open.at
-                || (stamp.length == open.at && open.is_written_anew(stamp.changed))
-        });
+        let anew = match &mut self.open {
+            None => false,
+            Some(open) => {
+                stamp.inode != open.stamp.inode
+                    || stamp.length < open.at
+                    || (stamp.length == open.at && open.is_written_anew(stamp.changed, now)?)
+            }
+        };
         if anew {
             self.open = None;
         }
@@ -287,6 +311,8 @@ mod tests {
 
     use super::*;
 
+    const START: Instant = Instant::from_nanos(0);
+
     #[test]
     fn a_line_is_a_sample_or_says_why_not() {
         for (line, expected) in [
@@ -315,12 +341,12 @@ mod tests {
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let mut tail = Tail::new(&path);
         let mut samples = Vec::new();
-        tail.read(&mut samples);
-        let refused = tail.try_read(&mut samples).unwrap_err().to_string();
+        tail.read(START, &mut samples);
+        let refused = tail.try_read(START, &mut samples).unwrap_err().to_string();
         assert!(refused.contains("no regular file"), "{refused}");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "1,10\n").unwrap();
-        tail.read(&mut samples);
+        tail.read(START, &mut samples);
         assert_eq!(samples, [10.0], "a file that takes its place is one");
     }
 
@@ -329,9 +355,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("snr.csv");
         let mut tail = Tail::new(&path);
-        let read = |tail: &mut Tail| {
+        let mut now = START;
+        let mut read = |tail: &mut Tail| {
+            now = now + Duration::from_millis(100);
             let mut samples = Vec::new();
-            tail.read(&mut samples);
+            tail.read(now, &mut samples);
             samples
         };
         // Not there yet: whatever it brings later is new.
@@ -346,14 +374,20 @@ mod tests {
         // Written anew, shorter.
         std::fs::write(&path, "7\n").unwrap();
         assert_eq!(read(&mut tail), [7.0]);
-        // Written anew with the same sample, which is news: the second look is sure of it.
-        for _ in 0..2 {
+        // Written anew with the same sample, which is news: at the second time where it is written often, and
+        // when no write can take so long where it is not.
+        let write_anew = |bytes: &str| {
             std::thread::sleep(std::time::Duration::from_millis(20));
-            std::fs::write(&path, "7\n").unwrap();
-            assert_eq!([read(&mut tail), read(&mut tail)].concat(), [7.0]);
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        std::fs::write(&path, "8\n").unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        };
+        write_anew("7\n");
+        assert_eq!(read(&mut tail), [] as [f32; 0]);
+        write_anew("7\n");
+        assert_eq!(read(&mut tail), [7.0]);
+        write_anew("7\n");
+        assert_eq!([(); 10].map(|()| read(&mut tail)).concat(), [] as [f32; 0]);
+        assert_eq!(read(&mut tail), [7.0]);
+        write_anew("8\n");
         assert_eq!(read(&mut tail), [8.0], "and at once where it is another");
         // Another file of the name.
         let other = folder.path().join("other");
@@ -362,6 +396,26 @@ mod tests {
         assert_eq!(read(&mut tail), [1.0, 2.0, 3.0]);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&mut tail), [] as [f32; 0]);
+    }
+
+    /// A write changes the file's time before its bytes can be read, and its program may have to wait for the
+    /// processor in between.
+    #[test]
+    fn a_write_that_is_under_way_does_not_make_a_file_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snr");
+        std::fs::write(&path, "1\n").unwrap();
+        let mut tail = Tail::new(&path);
+        let mut samples = Vec::new();
+        tail.read(START, &mut samples);
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(7)).unwrap();
+        for look in 0..10 {
+            tail.read(START + Duration::from_millis(look * 100), &mut samples);
+        }
+        file.write_all(b"2\n").unwrap();
+        tail.read(START + LONGEST_WRITE, &mut samples);
+        assert_eq!(samples, [2.0]);
     }
 
     /// What is appended between the look at the path and the reading is read, and no reason to read all
@@ -382,13 +436,15 @@ mod tests {
                 stop.store(true, std::sync::atomic::Ordering::Release);
             });
             let mut tail = Tail::new(&path);
+            let begun = std::time::Instant::now();
+            let now = || START + Duration::from_nanos(begun.elapsed().as_nanos() as u64);
             loop {
                 let last = stop.load(std::sync::atomic::Ordering::Acquire);
-                tail.read(&mut samples);
+                tail.read(now(), &mut samples);
                 if last {
                     // What was longer than one look takes.
                     for _ in 0..10 {
-                        tail.read(&mut samples);
+                        tail.read(now(), &mut samples);
                     }
                     break;
                 }
@@ -408,10 +464,10 @@ mod tests {
         std::fs::write(&path, "1\n2\n").unwrap();
         let mut tail = Tail::new(&path);
         let mut samples = Vec::new();
-        tail.read(&mut samples);
+        tail.read(START, &mut samples);
         assert!(samples.is_empty());
         File::options().append(true).open(&path).unwrap().write_all(b"3\n").unwrap();
-        tail.read(&mut samples);
+        tail.read(START, &mut samples);
         assert_eq!(samples, [3.0]);
     }
 }
