@@ -134,9 +134,8 @@ pub(crate) struct Copies {
     list: VecDeque<Copy>,
     /// Transmissions so far.
     order: u64,
-    /// The latest transmission that is known to have come through.
-    delivered: u64,
-    /// The latest of which that is certain: of a segment sent twice, the first transmission is meant.
+    /// The latest transmission that is certain to have come through: of a segment sent twice, the first
+    /// is meant.
     certain: u64,
     /// The latest copy that seems to have come through, and since when it seems so.
     likely: Option<(u64, Instant)>,
@@ -189,7 +188,8 @@ impl Copies {
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
             metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
             out.push(Action::Forget { packet: old.id });
-            *old = copy;
+            // Which of the two comes through nobody will know.
+            *old = Copy { kept: old.kept, ..copy };
             return true;
         }
         let room = self.list.len() < bounds.packets as usize;
@@ -216,7 +216,6 @@ impl Copies {
 
     /// A segment has come through, by one of its transmissions.
     fn came_through(&mut self, now: Instant, copy: &Copy) {
-        self.delivered = self.delivered.max(copy.order);
         self.certain = self.certain.max(copy.kept);
         if copy.order != copy.kept {
             // RFC 8985 section 6.2 step 2: what is acknowledged too soon for the copy was the original.
@@ -229,6 +228,11 @@ impl Copies {
             // One hop keeps the order: had the copy come through first, this would not have come now.
             self.likely = None;
         }
+    }
+
+    /// The latest copy that has seemed to have come through for so long.
+    fn likely_for(&self, now: Instant, doubt: Duration) -> Option<u64> {
+        self.likely.filter(|&(_, since)| now.since(since) >= doubt).map(|(order, _)| order)
     }
 
     /// What `blocks` hold has come through.
@@ -249,12 +253,14 @@ impl Copies {
     }
 
     /// Sends what was sent before something that has come through, and has not come through itself. `guard`:
-    /// a copy is not sent again within this time.
+    /// a copy is not sent again within this time, and does not count as come through sooner after it seems
+    /// so.
     pub fn repair(&mut self, now: Instant, guard: Duration, bounds: &Bounds, out: &mut Actions) -> Done {
         let mut done = Done::default();
-        let delivered = self.delivered;
+        let likely = self.likely_for(now, guard).unwrap_or_default();
+        let latest = self.certain.max(likely);
         for copy in &mut self.list {
-            let lost = copy.order < delivered;
+            let lost = copy.order < latest;
             if !lost || copy.tries >= bounds.tries || (copy.tries > 0 && now.since(copy.sent) < guard) {
                 continue;
             }

@@ -228,7 +228,7 @@ impl Copies {
         if first.order >= self.certain && self.is_settled() {
             return 0;
         }
-        let likely = self.likely.filter(|&(_, since)| now.since(since) >= how.doubt).map(|(order, _)| order);
+        let likely = self.likely_for(now, how.doubt);
         let certain = self.certain;
         let (mut due, mut before, mut settled) = (0, 0, true);
         for copy in &mut self.list {

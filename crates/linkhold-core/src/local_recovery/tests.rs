@@ -186,6 +186,40 @@ fn a_sack_of_later_data_sends_the_copy_of_what_is_missing_and_keeps_the_duplicat
     assert_eq!(talk.mechanism.metrics().copies_sent, 1);
 }
 
+/// A receiver that compresses its ACKs leaves blocks out, and a copy then goes of what has arrived.
+#[test]
+fn a_needless_copy_proves_nothing_else_lost() {
+    let mut talk = base_station();
+    let ids: Vec<u64> = (1..12).map(|segment| talk.down(0, segment).0).collect();
+    assert_eq!(talk.up(10, &ack(2, &[])), (vec![], true));
+    // 3 has arrived, too.
+    assert_eq!(talk.up(11, &ack(2, &[(4, 5)])), (vec![ids[1], ids[2]], false));
+    assert_eq!(talk.up(12, &ack(6, &[(7, 8)])), (vec![ids[5]], true), "8 to 11 are on their way");
+    assert_eq!(talk.up(80, &ack(6, &[(7, 9)])), (vec![], true), "nor later");
+}
+
+/// Where nothing new is sent, only copies can tell of copies.
+#[test]
+fn a_copy_that_was_lost_again_goes_again_when_a_later_copy_seems_to_have_come() {
+    let mut talk = base_station();
+    let ids: Vec<u64> = (1..5).map(|segment| talk.down(0, segment).0).collect();
+    assert_eq!(talk.up(10, &ack(2, &[])), (vec![], true));
+    assert_eq!(talk.up(12, &ack(2, &[(4, 5)])), (vec![ids[1], ids[2]], false));
+    assert_eq!(talk.up(24, &ack(2, &[(3, 5)])), (vec![], false), "3 itself may have come late");
+    assert_eq!(talk.up(80, &ack(2, &[(3, 5)])), (vec![ids[1]], true));
+}
+
+/// As Karn has it: nobody knows which of the two was acknowledged.
+#[test]
+fn what_the_sender_sent_again_proves_no_more_than_its_first_transmission() {
+    let mut talk = base_station();
+    let ids: Vec<u64> = (1..6).map(|segment| talk.down(0, segment).0).collect();
+    assert_eq!(talk.up(10, &ack(2, &[])), (vec![], true));
+    talk.down(11, 2);
+    assert_eq!(talk.up(12, &ack(3, &[])), (vec![], true));
+    assert_eq!(talk.up(13, &ack(3, &[(4, 5)])), (vec![ids[2]], false), "5 is on its way");
+}
+
 #[test]
 fn without_sack_the_first_duplicate_tells() {
     let mut talk = base_station();

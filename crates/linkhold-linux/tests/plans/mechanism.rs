@@ -55,8 +55,8 @@ pub fn plans() -> Vec<Plan> {
         Plan {
             name: "held_packets_and_copies_together_carry_more_than_held_packets_alone",
             shows: "Under bursts told late dsasync holds what the silence would lose and local recovery repairs what the first \
-                    20 ms took: together they carry at least half as much again as dsasync that keeps no copies, and three \
-                    quarters of the limit on average.",
+                    20 ms took: together they carry at least half as much again as dsasync that keeps no copies, and nine \
+                    tenths of the limit on average.",
             conditions: &[TOLD_LATE_SEVERAL],
             check: both_together,
             agree: None,
@@ -74,7 +74,7 @@ pub fn plans() -> Vec<Plan> {
 }
 
 /// The chain does not hide holes from the sender, so it depends on the run whether a loss costs a window: of
-/// 36 runs (seeds 1 to 3) one had 0.66 of the limit, the others 0.77 to 0.98.
+/// 40 runs on the kernel (seeds 1 to 40) two had 0.87 of the limit, the others 0.93 to 0.99.
 fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
     let pairs = runs.of_with("both", "no-copies")?;
     for (both, alone) in &pairs {
@@ -89,13 +89,15 @@ fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
             alone.mechanism()?.counter("copies_sent")?,
             0,
         );
-        let (goodput, before) = (both.record.totals.goodput_bps, alone.record.totals.goodput_bps);
-        findings.at_least(both, "goodput beside dsasync's alone", goodput / before, 1.5);
-        findings.at_least(both, "goodput / limit", both.record.totals.limit_share, 0.5);
+        findings.at_least(both, "goodput / limit", both.record.totals.limit_share, 0.8);
     }
+    // Of all seeds together: how much a loss costs dsasync without copies differs from run to run.
     if let Some((last, _)) = pairs.last() {
-        let share: f64 = pairs.iter().map(|(both, _)| both.record.totals.limit_share).sum();
-        findings.at_least(last, "mean goodput / limit", share / pairs.len() as f64, 0.75);
+        let share = |of: &Evidence| of.record.totals.limit_share;
+        let together: f64 = pairs.iter().map(|(both, _)| share(both)).sum();
+        let alone: f64 = pairs.iter().map(|(_, alone)| share(alone)).sum();
+        findings.at_least(last, "mean goodput / limit", together / pairs.len() as f64, 0.9);
+        findings.at_least(last, "goodput of all seeds beside dsasync's alone", together / alone, 1.5);
     }
     Ok(())
 }
