@@ -357,7 +357,7 @@ mod tests {
         let mut tail = Tail::new(&path);
         let mut now = START;
         let mut read = |tail: &mut Tail| {
-            now = now + Duration::from_millis(100);
+            now += Duration::from_millis(100);
             let mut samples = Vec::new();
             tail.read(now, &mut samples);
             samples
