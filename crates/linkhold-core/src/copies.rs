@@ -37,6 +37,8 @@ struct Copy {
     /// Copies sent.
     tries: u8,
     standing: Standing,
+    /// It may have gone before this was kept.
+    again: bool,
     /// Its sender has sent it again.
     by_sender: bool,
     /// It went down after something with a higher number had.
@@ -71,15 +73,21 @@ impl Copy {
             order,
             tries: 0,
             standing: Standing::Fine,
+            again: false,
             by_sender: false,
             out_of_order: false,
             tick: None,
         }
     }
 
+    /// It was sent once.
+    fn went_once(&self) -> bool {
+        self.order == self.kept && !self.again
+    }
+
     /// It was sent once, and no silence came in between.
     fn tells_time(&self) -> bool {
-        self.order == self.kept && self.standing == Standing::Fine
+        self.went_once() && self.standing == Standing::Fine
     }
 
     /// True if the station throws it away: it has taken a later timestamp (`echo`). By RFC 7323 section 5.3
@@ -134,6 +142,8 @@ pub(crate) struct Copies {
     list: VecDeque<Copy>,
     /// Transmissions so far.
     order: u64,
+    /// Where the data ends that has gone ([`forward`](Self::forward)).
+    highest: Option<Seq>,
     /// The latest transmission that is certain to have come through: of a segment sent twice, the first
     /// is meant.
     certain: u64,
@@ -183,13 +193,15 @@ impl Copies {
         self.order += 1;
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         let (id, bytes, order) = (packet.id, packet.len, self.order);
-        let copy = Copy::new(now, id, (seq, end), bytes, order);
+        let again = self.highest.is_some_and(|highest| seq.before(highest));
+        self.highest = Some(self.highest.filter(|highest| !end.after(*highest)).unwrap_or(end));
+        let copy = Copy { again, ..Copy::new(now, id, (seq, end), bytes, order) };
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
             metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
             out.push(Action::Forget { packet: old.id });
             // Which of the two comes through nobody will know.
-            *old = Copy { kept: old.kept, ..copy };
+            *old = Copy { kept: old.kept, again: old.again, ..copy };
             return true;
         }
         let room = self.list.len() < bounds.packets as usize;
@@ -216,8 +228,10 @@ impl Copies {
 
     /// A segment has come through, by one of its transmissions.
     fn came_through(&mut self, now: Instant, copy: &Copy) {
-        self.certain = self.certain.max(copy.kept);
-        if copy.order != copy.kept {
+        if !copy.again {
+            self.certain = self.certain.max(copy.kept);
+        }
+        if !copy.went_once() {
             // RFC 8985 section 6.2 step 2: what is acknowledged too soon for the copy was the original.
             if now.since(copy.sent) >= self.least_round_trip
                 && self.likely.is_none_or(|(order, _)| order < copy.order)
@@ -252,12 +266,17 @@ impl Copies {
         done
     }
 
-    /// Sends what was sent before something that has come through, and has not come through itself. `guard`:
-    /// a copy is not sent again within this time, and does not count as come through sooner after it seems
-    /// so.
-    pub fn repair(&mut self, now: Instant, guard: Duration, bounds: &Bounds, out: &mut Actions) -> Done {
+    /// Sends what was sent before something that has come through, and has not come through itself. A copy is
+    /// not sent again within the guard, and counts as come through when it has seemed so for `doubt`.
+    pub fn repair(
+        &mut self,
+        now: Instant,
+        (guard, doubt): (Duration, Duration),
+        bounds: &Bounds,
+        out: &mut Actions,
+    ) -> Done {
         let mut done = Done::default();
-        let likely = self.likely_for(now, guard).unwrap_or_default();
+        let likely = self.likely_for(now, doubt).unwrap_or_default();
         let latest = self.certain.max(likely);
         for copy in &mut self.list {
             let lost = copy.order < latest;
@@ -331,7 +350,7 @@ impl Copies {
     /// Lets go of everything.
     pub fn clear(&mut self, out: &mut Actions) -> Done {
         let mut done = Done::default();
-        self.likely = None;
+        (self.likely, self.highest) = (None, None);
         for copy in self.list.drain(..) {
             done.freed += u64::from(copy.bytes);
             out.push(Action::Forget { packet: copy.id });

@@ -85,8 +85,13 @@ impl Copies {
         if far || self.list.len() >= most {
             return Remembered::No;
         }
-        let copy =
-            Copy { by_sender: again, out_of_order, tick, ..Copy::new(now, id, (seq, end), bytes, order) };
+        let copy = Copy {
+            again,
+            by_sender: again,
+            out_of_order,
+            tick,
+            ..Copy::new(now, id, (seq, end), bytes, order)
+        };
         self.any_out_of_order = out_of_order || (self.any_out_of_order && !self.list.is_empty());
         if newest {
             self.list.push_back(copy);

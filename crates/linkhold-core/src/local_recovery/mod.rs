@@ -28,8 +28,8 @@
 //!   one hop keeps a connection's order, so no reordering has to be allowed for (RFC 8985 needs a quarter of
 //!   a round trip for that). Of a segment that went twice the first transmission is meant, as long as nobody
 //!   can tell: else a needless copy would prove everything lost that went before it, and there are needless
-//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Without SACK the first
-//!   duplicate ACK says it of the first segment, as in Snoop.
+//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Where the
+//!   station has shown no SACK, the first duplicate ACK says it of the first segment, as in Snoop.
 //! - **The sender's own ears.** Duplicate ACKs are kept from it while a copy may still help, at most `hide`;
 //!   afterwards they pass. One that carries news besides (ECN echo, D-SACK, another window) always passes.
 
@@ -101,6 +101,9 @@ impl Default for LocalRecoveryConfig {
 /// How often holes, patience and age are looked at while there is something to look at.
 const TICK: Duration = Duration::from_millis(10);
 
+/// Least time for which a copy has to seem to have come through.
+const LEAST_DOUBT: Duration = Duration::from_millis(5);
+
 /// The local round trip of a connection.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
@@ -135,6 +138,8 @@ struct Flow {
     down: Copies,
     /// The station's latest ACK, and the window field that it carried.
     acked: Option<(Seq, u16)>,
+    /// It has shown SACK blocks.
+    sacks: bool,
     round_trip: Option<RoundTrip>,
     /// Duplicate ACKs are kept back until then.
     hide_until: Option<Instant>,
@@ -149,6 +154,7 @@ impl Flow {
             reported_next: None,
             down: Copies::default(),
             acked: None,
+            sacks: false,
             round_trip: None,
             hide_until: None,
         }
@@ -166,6 +172,7 @@ impl Flow {
             }
             Direction::Downlink => {
                 self.acked = None;
+                self.sacks = false;
                 self.round_trip = None;
                 self.hide_until = None;
                 self.down.clear(out)
@@ -183,6 +190,12 @@ impl Flow {
     fn patience(&self, least: Duration) -> Option<Duration> {
         let RoundTrip { smooth, deviation, .. } = self.round_trip?;
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4))).max(least))
+    }
+
+    /// How long a copy has to seem to have come through.
+    fn doubt(&self) -> Duration {
+        let quarter = self.round_trip.map_or(0, |measured| measured.smooth / 4);
+        Duration::from_nanos(quarter).max(LEAST_DOUBT)
     }
 
     fn needs_ticks(&self) -> bool {
@@ -299,6 +312,7 @@ impl Shared {
         }
         let same_window = before.is_some_and(|(_, window)| window == tcp.window);
         flow.acked = Some((tcp.ack, tcp.window));
+        flow.sacks |= !tcp.sack.is_empty();
         let mut done = flow.down.acknowledge(now, tcp.ack, out);
         flow.measured(done.took);
         self.metrics.count(done);
@@ -312,14 +326,14 @@ impl Shared {
             return false;
         }
         done = if blocks.is_empty() {
-            if advanced || !is_duplicate(tcp, same_window) {
+            if advanced || flow.sacks || !is_duplicate(tcp, same_window) {
                 return false;
             }
             flow.down.repair_first(now, tcp.ack, guard, &self.bounds, out)
         } else {
             let freed = flow.down.received(now, blocks, out);
             self.metrics.count(freed);
-            flow.down.repair(now, guard, &self.bounds, out)
+            flow.down.repair(now, (guard, flow.doubt()), &self.bounds, out)
         };
         self.metrics.count(done);
         if !flow.down.is_repairing(tcp.ack) {

@@ -1,5 +1,7 @@
 //! Dialogues with both halves, and what must hold whatever happens.
 
+mod one_hop;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -227,6 +229,16 @@ fn without_sack_the_first_duplicate_tells() {
     assert_eq!(talk.up(10, &ack(1, &[])), (vec![], true), "the first ACK is no duplicate");
     assert_eq!(talk.up(11, &ack(1, &[])), (vec![ids[0]], false));
     assert_eq!(talk.up(12, &ack(1, &[])), (vec![], false));
+}
+
+/// Its duplicates say nothing: one who has SACK tells what is missing by it (RFC 6675 section 2).
+#[test]
+fn a_duplicate_without_blocks_of_a_receiver_that_has_them_tells_nothing() {
+    let mut talk = base_station();
+    let ids: Vec<u64> = (1..6).map(|segment| talk.down(0, segment).0).collect();
+    assert_eq!(talk.up(10, &ack(1, &[(2, 3)])), (vec![ids[0]], true));
+    assert_eq!(talk.up(11, &ack(3, &[])), (vec![], true));
+    assert_eq!(talk.up(12, &ack(3, &[])), (vec![], true), "3 to 5 are on their way");
 }
 
 #[test]
