@@ -63,7 +63,7 @@ station() {
 }
 
 # Datagrams to station 2, 100 a second from the wire and 200 from the access point itself, which broadcasts them:
-# begin_air NAME, end_air. Who hears them on the air tells when a station is there, and what is lost (returns.py).
+# begin_air NAME, end_air NAME. Who hears them on the air tells when a station is there, and what is lost (returns.py).
 begin_air() {
   local in_station=(ip netns exec sta2) on_wire=(ip netns exec ch) probe=(python3 "$HERE/probe.py")
   "${probe[@]}" air wlan0 7004 7005 "$OUT/air-$1-point" &
@@ -78,6 +78,11 @@ begin_air() {
   until_true 100 sh -c 'ss -lun | grep -q :7005 && ip netns exec ch ss -lun | grep -q :7004' || fail "nobody sends"
 }
 end_air() {
+  local process
+  # One who has read nothing, or does not end, waits for something: this says for what.
+  for process in "${hearing[@]}"; do
+    echo "$1: $(cut -d' ' -f2,3,14,15 "/proc/$process/stat") in $(< "/proc/$process/wchan")"
+  done >> "$OUT/hearing"
   kill "${sending[@]}" "${hearing[@]}"
   wait "${hearing[@]}" || fail "who listened to the air"
 }
@@ -236,7 +241,7 @@ host_by_signal
 mark "without"
 begin_air without
 switches without
-end_air
+end_air without
 # A flow table of the firewall's that has the agent's interfaces, as OpenWrt's has; it goes once the agent has
 # been seen to name it.
 nft 'add table inet fw4; add flowtable inet fw4 ft { hook ingress priority 0; devices = { wlan0, wired0 }; }' || fail "no flow table"
@@ -249,7 +254,7 @@ $LINKHOLD doctor agent --config /run/agent.toml > "$OUT/doctor-no-flow-table"
 mark "with"
 begin_air with
 switches with
-end_air
+end_air with
 
 # fq_codel sorts by the sender's own hash of a flow, which Linux draws anew at a timeout: a copy then overtakes what
 # stands in the queue. Behind a plain queue the order is the one in which the agent let packets go.

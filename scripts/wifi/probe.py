@@ -32,6 +32,14 @@ SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
 AIR_BUFFER, DATAGRAMS_BUFFER = 1 << 24, 1 << 22
 
 
+def stay_in_memory():
+    """Pages of this program come over 9p when they are first needed, and one that the host owes would keep the process from the
+    whole of a measurement. All that is mapped is read now."""
+    # sys/mman.h: MCL_CURRENT | MCL_FUTURE.
+    if ctypes.CDLL(None, use_errno=True).mlockall(3) != 0:
+        raise OSError(ctypes.get_errno(), "mlockall")
+
+
 def serve(port, seconds):
     with socket.create_server(("0.0.0.0", port)) as server:
         sock, _ = server.accept()
@@ -158,6 +166,7 @@ def air(interface, ports, path):
 
 
 command, arguments = sys.argv[1], sys.argv[2:]
+stay_in_memory()
 if command == "serve":
     serve(int(arguments[0]), float(arguments[1]))
 elif command == "fetch":
