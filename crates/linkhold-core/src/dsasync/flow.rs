@@ -161,7 +161,8 @@ pub(super) struct Flow {
     pub held: u32,
     /// What they weigh there, bytes.
     pub held_weight: u64,
-    /// The station has acknowledged something on this connection after the handshake.
+    /// The station has acknowledged something on this connection after the handshake, or its answer to the
+    /// handshake has been acknowledged.
     answered: bool,
     /// Its ACKs that wait here, in the uplink shaper or while a hole is repaired, and will tell the
     /// correspondent a window.
@@ -258,8 +259,9 @@ impl Flow {
         self.timestamps || self.handshake.sack()
     }
 
-    /// True if the station has acknowledged something after the handshake: somebody there takes part in this
-    /// connection. What strangers send to nobody never gets that far.
+    /// True if the station has acknowledged something after the handshake, or the correspondent its part of
+    /// the handshake: somebody there takes part in this connection. What strangers send to nobody, or under
+    /// addresses that are not theirs, never gets that far.
     pub fn is_answered(&self) -> bool {
         self.answered
     }
@@ -475,6 +477,10 @@ impl Flow {
                 let edge = right_edge(tcp.ack, offer, shift);
                 self.up_edge = if self.correspondent_acked.is_some() { self.up_edge.max(edge) } else { edge };
                 self.correspondent_acked = Some(tcp.ack);
+                // Only who has received the station's SYN-ACK knows its number.
+                self.answered |= !tcp.flags.contains(TcpFlags::SYN)
+                    && self.acked.is_some()
+                    && self.up_next == Some(tcp.ack);
                 if let Some(up) = &mut self.up {
                     (up.offer, up.shift) = (offer, shift);
                     up.timestamp = tcp.timestamp;

@@ -360,6 +360,41 @@ fn a_connection_of_which_more_than_a_window_went_unseen_is_followed_again() {
     assert!(flow.on_uplink(&TcpSegment { seq: Seq(far + 100), ..up }));
 }
 
+/// The first data of a connection that the correspondent opened comes before the station has acknowledged some.
+#[test]
+fn who_acknowledges_the_stations_syn_ack_is_somebody_and_so_is_the_station() {
+    let numbered = |flags, seq, ack| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, None) };
+    let acks = |ack, payload_len| TcpSegment { payload_len, ..numbered(TcpFlags::ACK, 101, ack) };
+    // (whether the station has answered the SYN, what comes down then, whether that makes it answered)
+    let table = [
+        (true, acks(501, 0), true),
+        (true, acks(501, 1000), true),
+        (true, acks(500, 1000), false),
+        (true, acks(502, 1000), false),
+        (true, acks(0, 1000), false),
+        (true, TcpSegment { flags: TcpFlags::default(), ..acks(501, 1000) }, false),
+        (true, numbered(TcpFlags::SYN, 100, 0), false),
+        (false, acks(501, 1000), false),
+        (false, acks(0, 1000), false),
+    ];
+    for (answers, then, expected) in table {
+        let mut flow = flow();
+        flow.on_downlink(&numbered(TcpFlags::SYN, 100, 0));
+        if answers {
+            assert!(flow.on_uplink(&numbered(TcpFlags::SYN | TcpFlags::ACK, 500, 101)));
+        }
+        assert!(!flow.is_answered());
+        flow.on_downlink(&then);
+        assert_eq!(flow.is_answered(), expected, "{answers} {then:?}");
+    }
+    let mut opened = flow();
+    opened.on_uplink(&numbered(TcpFlags::SYN, 100, 0));
+    opened.on_downlink(&numbered(TcpFlags::SYN | TcpFlags::ACK, 500, 101));
+    assert!(!opened.is_answered(), "a SYN may come from anybody's address");
+    opened.on_uplink(&numbered(TcpFlags::ACK, 101, 501));
+    assert!(opened.is_answered());
+}
+
 #[test]
 fn a_handshake_may_cross_and_a_syn_may_be_sent_again_with_another_number() {
     let answer = TcpFlags::SYN | TcpFlags::ACK;

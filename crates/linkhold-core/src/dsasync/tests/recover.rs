@@ -186,6 +186,33 @@ fn a_silence_noticed_late_sends_two_suspects_first_then_the_rest_then_what_was_h
 
 /// RFC 7323 section 5.3: the station takes no segment with an older timestamp than the last one in order. A
 /// copy has the timestamp of the first transmission.
+/// The correspondent opens the connection, and a silence takes the whole of its first window: were none of it
+/// kept, its timeout would come to nothing but a window of two.
+#[test]
+fn an_initial_window_that_a_silence_took_goes_again() {
+    let mut b = Bench::new(&recovering());
+    told(&mut b);
+    let syn = SynOptions { mss: Some(1460), window_scale: Some(SHIFT), sack_permitted: true };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..TcpSegment::default() };
+    let flags = TcpFlags::SYN | TcpFlags::ACK;
+    let answer = TcpSegment { flags, ack: Seq(1), window: 50_000, syn, ..TcpSegment::default() };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, F, &ask);
+    let _ = b.at(5).packet(Direction::Uplink, Origin::Arrival, 2, F, &answer);
+    for id in 0..10 {
+        let seq = Seq(1 + id * MSS);
+        let data =
+            TcpSegment { seq, ack: Seq(1), payload_len: MSS, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        assert_eq!(
+            b.at(50).packet(Direction::Downlink, Origin::Arrival, 10 + u64::from(id), F, &data).0,
+            KEPT
+        );
+    }
+    let mut sent = copies(&b.at(70).freeze(Scope::Network));
+    sent.extend(copies(&b.at(300).thaw(Scope::Network)));
+    sent.extend(copies(&b.until(1500)));
+    assert!(sent.starts_with(&[10, 11]), "{sent:?}");
+}
+
 #[test]
 fn a_copy_that_the_station_would_throw_away_for_its_timestamp_is_let_go_of() {
     for (echo, expected) in [(201, vec![12, 13, 14, 15]), (202, vec![])] {
