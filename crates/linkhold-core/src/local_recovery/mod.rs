@@ -28,8 +28,8 @@
 //!   one hop keeps a connection's order, so no reordering has to be allowed for (RFC 8985 needs a quarter of
 //!   a round trip for that). Of a segment that went twice the first transmission is meant, as long as nobody
 //!   can tell: else a needless copy would prove everything lost that went before it, and there are needless
-//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Where the
-//!   station has shown no SACK, the first duplicate ACK says it of the first segment, as in Snoop.
+//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Where
+//!   there is no SACK, the first duplicate ACK says it of the first segment, as in Snoop.
 //! - **The sender's own ears.** Duplicate ACKs are kept from it while a copy may still help, at most `hide`;
 //!   afterwards they pass. One that carries news besides (ECN echo, D-SACK, another window) always passes.
 
@@ -101,9 +101,6 @@ impl Default for LocalRecoveryConfig {
 /// How often holes, patience and age are looked at while there is something to look at.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Least time for which a copy has to seem to have come through.
-const LEAST_DOUBT: Duration = Duration::from_millis(5);
-
 /// The local round trip of a connection.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
@@ -138,8 +135,10 @@ struct Flow {
     down: Copies,
     /// The station's latest ACK, and the window field that it carried.
     acked: Option<(Seq, u16)>,
-    /// It has shown SACK blocks.
-    sacks: bool,
+    /// The station has shown SACK blocks.
+    shows_blocks: bool,
+    /// Its SYN permits SACK, and so does the correspondent's.
+    permits_sack: (bool, bool),
     round_trip: Option<RoundTrip>,
     /// Duplicate ACKs are kept back until then.
     hide_until: Option<Instant>,
@@ -154,30 +153,39 @@ impl Flow {
             reported_next: None,
             down: Copies::default(),
             acked: None,
-            sacks: false,
+            shows_blocks: false,
+            permits_sack: (false, false),
             round_trip: None,
             hide_until: None,
         }
     }
 
-    /// A SYN was seen, after which the data of its direction begins at `first`. The other direction's may
-    /// have begun already: its SYN may have been the answered one.
-    fn begins(&mut self, direction: Direction, first: Seq, out: &mut Actions) -> Done {
+    /// A SYN was seen, after which the data of its direction begins. The other direction's may have begun
+    /// already: its SYN may have been the answered one.
+    fn begins(&mut self, direction: Direction, syn: &TcpSegment, out: &mut Actions) -> Done {
+        let (first, permits) = (syn.seq_end(), syn.syn.sack_permitted);
         match direction {
             Direction::Uplink => {
+                self.permits_sack.0 = permits;
                 self.up = Watch::from(first);
                 self.reported = (Instant::ZERO, 0);
                 self.reported_next = None;
                 Done::default()
             }
             Direction::Downlink => {
+                self.permits_sack.1 = permits;
                 self.acked = None;
-                self.sacks = false;
+                self.shows_blocks = false;
                 self.round_trip = None;
                 self.hide_until = None;
                 self.down.clear(out)
             }
         }
+    }
+
+    /// The station tells by SACK what is missing.
+    fn has_sack(&self) -> bool {
+        self.shows_blocks || self.permits_sack == (true, true)
     }
 
     fn measured(&mut self, took: Option<Duration>) {
@@ -192,10 +200,11 @@ impl Flow {
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4))).max(least))
     }
 
-    /// How long a copy has to seem to have come through.
-    fn doubt(&self) -> Duration {
-        let quarter = self.round_trip.map_or(0, |measured| measured.smooth / 4);
-        Duration::from_nanos(quarter).max(LEAST_DOUBT)
+    /// How long a copy has to seem to have come through: a quarter of the round trip, which stands for
+    /// reordering in RFC 8985, and of the least patience.
+    fn doubt(&self, least: Duration) -> Duration {
+        let smooth = self.round_trip.map_or(0, |measured| measured.smooth);
+        Duration::from_nanos(smooth.max(least.as_nanos()) / 4)
     }
 
     fn needs_ticks(&self) -> bool {
@@ -312,7 +321,7 @@ impl Shared {
         }
         let same_window = before.is_some_and(|(_, window)| window == tcp.window);
         flow.acked = Some((tcp.ack, tcp.window));
-        flow.sacks |= !tcp.sack.is_empty();
+        flow.shows_blocks |= !tcp.sack.is_empty();
         let mut done = flow.down.acknowledge(now, tcp.ack, out);
         flow.measured(done.took);
         self.metrics.count(done);
@@ -326,14 +335,14 @@ impl Shared {
             return false;
         }
         done = if blocks.is_empty() {
-            if advanced || flow.sacks || !is_duplicate(tcp, same_window) {
+            if advanced || flow.has_sack() || !is_duplicate(tcp, same_window) {
                 return false;
             }
             flow.down.repair_first(now, tcp.ack, guard, &self.bounds, out)
         } else {
             let freed = flow.down.received(now, blocks, out);
             self.metrics.count(freed);
-            flow.down.repair(now, (guard, flow.doubt()), &self.bounds, out)
+            flow.down.repair(now, (guard, flow.doubt(self.config.least_patience)), &self.bounds, out)
         };
         self.metrics.count(done);
         if !flow.down.is_repairing(tcp.ack) {
@@ -390,7 +399,7 @@ impl Mechanism for LocalRecovery {
         }
         if packet.tcp.flags.contains(TcpFlags::SYN) {
             // A connection begins: nothing of an old one under the same addresses counts any more.
-            shared.metrics.count(flow.begins(packet.direction, packet.tcp.seq_end(), out));
+            shared.metrics.count(flow.begins(packet.direction, packet.tcp, out));
             return Verdict::Forward(Rewrite::NONE);
         }
         let verdict = match packet.direction {

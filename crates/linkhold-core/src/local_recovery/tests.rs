@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::action::SenderCommand;
 use crate::link_event::{Cause, Scope};
-use crate::packet::{Ecn, Endpoint, FlowKey, Origin, PacketId, SackBlock, SackBlocks};
+use crate::packet::{Ecn, Endpoint, FlowKey, Origin, PacketId, SackBlock, SackBlocks, SynOptions};
 
 const MS: fn(u64) -> Instant = Instant::from_millis;
 const SEGMENT: u32 = 100;

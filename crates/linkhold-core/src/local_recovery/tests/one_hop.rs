@@ -67,6 +67,12 @@ proptest! {
     ) {
         let config = LocalRecoveryConfig { least_patience: NEVER, keep_for: NEVER, ..Default::default() };
         let mut talk = Talk::new(LocalRecovery::new(&config));
+        let syn = SynOptions { sack_permitted: true, ..SynOptions::default() };
+        let (before, flags) = (Seq(u32::MAX), TcpFlags::SYN);
+        let ask = TcpSegment { seq: before, flags, syn, ..TcpSegment::default() };
+        let answer = TcpSegment { flags: flags | TcpFlags::ACK, ..ask };
+        let _ = talk.packet(0, Direction::Downlink, 1, &ask);
+        let _ = talk.packet(0, Direction::Uplink, 1, &answer);
         let mut receiver = Receiver { d_sack, ..Receiver::default() };
         let mut under_way: VecDeque<Transmission> = VecDeque::new();
         let mut segments: BTreeMap<u64, u32> = BTreeMap::new();
