@@ -418,8 +418,7 @@ def judge_returns(run, findings):
         back += [time for time in times if time is not None]
         words = ", ".join("-" if time is None else f"{time * 1e3:.0f}" for time in times)
         print(f"       a station back after a switch, ms, {phase} the agent: {words}")
-    # Who heard too little has not measured, and says nothing of the agent.
-    findings.hold(f"returns seen: {len(back)}", len(back) >= LEAST_RETURNS, of_time=True)
+    findings.hold(f"returns seen: {len(back)}", len(back) >= LEAST_RETURNS)
     if not back:
         return
     least, most = returns.follow_bounds(back, TOLERANCE)
@@ -435,8 +434,7 @@ def judge_returns(run, findings):
         lost += returns.lost(*around, moment - 1, moment)
         delays += returns.on_the_way(*around, moment - 1, moment)
         room += [min((moment - time for _, time in returns.left(around[0], moment - 1, moment)), default=1)]
-    what = f"datagrams in the second before switches without blocktx: {len(lost) + len(delays)}, of which {len(delays)} came"
-    findings.hold(what, len(delays) >= LEAST_BEFORE, of_time=True)
+    findings.hold(f"datagrams in the second before switches without blocktx: {len(lost) + len(delays)}", len(delays) >= LEAST_BEFORE)
     if not delays:
         return
     # Of some 250 the last few say how often the machine stood still.
