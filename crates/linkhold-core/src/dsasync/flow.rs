@@ -477,8 +477,9 @@ impl Flow {
                 let edge = right_edge(tcp.ack, offer, shift);
                 self.up_edge = if self.correspondent_acked.is_some() { self.up_edge.max(edge) } else { edge };
                 self.correspondent_acked = Some(tcp.ack);
-                // Only who has received the station's SYN-ACK knows its number.
-                self.answered |= !tcp.flags.contains(TcpFlags::SYN)
+                // Only who has received the station's SYN-ACK knows its number. Who resets the connection is
+                // somebody, too, but sends nothing more on it.
+                self.answered |= !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
                     && self.acked.is_some()
                     && self.up_next == Some(tcp.ack);
                 if let Some(up) = &mut self.up {

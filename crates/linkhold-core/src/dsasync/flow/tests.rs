@@ -374,6 +374,7 @@ fn who_acknowledges_the_stations_syn_ack_is_somebody_and_so_is_the_station() {
         (true, acks(0, 1000), false),
         (true, TcpSegment { flags: TcpFlags::default(), ..acks(501, 1000) }, false),
         (true, numbered(TcpFlags::SYN, 100, 0), false),
+        (true, TcpSegment { flags: TcpFlags::ACK | TcpFlags::RST, ..acks(501, 0) }, false),
         (false, acks(501, 1000), false),
         (false, acks(0, 1000), false),
     ];
