@@ -85,6 +85,16 @@ impl Kept {
     }
 }
 
+/// What shows that somebody at the station takes part in a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum KnownBy {
+    Nothing,
+    /// The correspondent has acknowledged the station's SYN-ACK.
+    Handshake,
+    /// The station has acknowledged something after the handshake, or sent a datagram.
+    Answer,
+}
+
 /// What is known of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -161,9 +171,7 @@ pub(super) struct Flow {
     pub held: u32,
     /// What they weigh there, bytes.
     pub held_weight: u64,
-    /// The station has acknowledged something on this connection after the handshake, or its answer to the
-    /// handshake has been acknowledged.
-    answered: bool,
+    known_by: KnownBy,
     /// Its ACKs that wait here, in the uplink shaper or while a hole is repaired, and will tell the
     /// correspondent a window.
     pub shaped: u32,
@@ -236,7 +244,7 @@ impl Flow {
             held_tail: NONE,
             held: 0,
             held_weight: 0,
-            answered: false,
+            known_by: KnownBy::Nothing,
             shaped: 0,
             kept: Kept::No,
             window: Window::Open,
@@ -259,16 +267,21 @@ impl Flow {
         self.timestamps || self.handshake.sack()
     }
 
-    /// True if the station has acknowledged something after the handshake, or the correspondent its part of
-    /// the handshake: somebody there takes part in this connection. What strangers send to nobody, or under
-    /// addresses that are not theirs, never gets that far.
+    /// True if the station has acknowledged something after the handshake: somebody there takes part in this
+    /// connection. What strangers send to nobody never gets that far.
     pub fn is_answered(&self) -> bool {
-        self.answered
+        self.known_by == KnownBy::Answer
+    }
+
+    /// True if the station has answered, or its SYN-ACK has been acknowledged, which only who has received it
+    /// can do.
+    pub fn is_real(&self) -> bool {
+        self.known_by >= KnownBy::Handshake
     }
 
     /// The station sent a datagram of this flow.
     pub fn note_answer(&mut self) {
-        self.answered = true;
+        self.known_by = KnownBy::Answer;
     }
 
     /// True if nothing of the flow is held back, here or at its sender: the first choice when a place in the
@@ -279,7 +292,7 @@ impl Flow {
 
     /// True if more is known of the connection than SYNs.
     fn is_under_way(&self) -> bool {
-        self.opening.is_agreed() || self.answered || self.has_data
+        self.opening.is_agreed() || self.is_answered() || self.has_data
     }
 
     /// How far it has come, for a SYN that meets it.
@@ -477,11 +490,12 @@ impl Flow {
                 let edge = right_edge(tcp.ack, offer, shift);
                 self.up_edge = if self.correspondent_acked.is_some() { self.up_edge.max(edge) } else { edge };
                 self.correspondent_acked = Some(tcp.ack);
-                // Only who has received the station's SYN-ACK knows its number. Who resets the connection is
-                // somebody, too, but sends nothing more on it.
-                self.answered |= !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+                let opens = !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
                     && self.acked.is_some()
                     && self.up_next == Some(tcp.ack);
+                if opens {
+                    self.known_by = self.known_by.max(KnownBy::Handshake);
+                }
                 if let Some(up) = &mut self.up {
                     (up.offer, up.shift) = (offer, shift);
                     up.timestamp = tcp.timestamp;
@@ -530,7 +544,9 @@ impl Flow {
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
         }
-        self.answered |= !tcp.flags.contains(TcpFlags::SYN);
+        if !tcp.flags.contains(TcpFlags::SYN) {
+            self.known_by = KnownBy::Answer;
+        }
         let last_tick = self.up_tick;
         self.up_tick = tick(tcp).or(last_tick);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.

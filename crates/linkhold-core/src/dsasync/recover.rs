@@ -282,7 +282,7 @@ impl Recover {
         }
         let flow = shared.flows.known(slot);
         let (seq, end) = (segment.seq, segment.end);
-        if !flow.is_answered()
+        if !flow.is_real()
             || !end.after(seq)
             || flow.acked.is_none_or(|acked| !end.after(acked))
             || flow.down_max.is_none_or(|highest| end.after(highest))

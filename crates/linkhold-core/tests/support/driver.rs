@@ -400,7 +400,6 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let id = PacketId(((flow as u64) << 32) | rank);
         let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: false, again: false };
         self.packets.insert(id, packet);
-        self.flows[flow].note_answer(direction, &tcp);
         if direction == Direction::Downlink && tcp.flags.contains(TcpFlags::ACK) {
             self.flows[flow].down_offers.push((tcp.ack, tcp.window));
         }
@@ -409,6 +408,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             && !tcp.flags.contains(TcpFlags::RST)
         {
             let flow = &mut self.flows[flow];
+            flow.answered |= !tcp.flags.contains(TcpFlags::SYN);
             flow.offers.push((tcp.ack, tcp.window));
             if tcp.flags.contains(TcpFlags::SYN) {
                 // The same in the field of an ACK: a SYN's window is not scaled (RFC 7323 section 2.2).

@@ -5,8 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::VecDeque;
 
 use linkhold_core::packet::{
-    Direction, Endpoint, FlowKey, SackBlock, SackBlocks, StationId, SynOptions, TcpFlags, TcpSegment,
-    TcpTimestamp,
+    Endpoint, FlowKey, SackBlock, SackBlocks, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp,
 };
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
@@ -76,10 +75,8 @@ pub struct Flow {
     pub gone: bool,
     /// The correspondent has reset it: whoever saw that knows it no more.
     pub reset: bool,
-    /// The station has acknowledged something after the handshake, or its part of that has been acknowledged.
+    /// The station has acknowledged something after the handshake.
     pub answered: bool,
-    /// Where what came from the station ended.
-    pub up_ends: Vec<Seq>,
     /// Held downlink packets: bytes, and what they weigh in the hold buffer.
     pub held: u64,
     pub held_weight: u64,
@@ -94,21 +91,6 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A segment has come to the base station.
-    pub fn note_answer(&mut self, direction: Direction, tcp: &TcpSegment) {
-        if tcp.flags.contains(TcpFlags::RST) {
-            return;
-        }
-        let later = tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::SYN);
-        match direction {
-            Direction::Uplink => {
-                self.answered |= later;
-                self.up_ends.push(tcp.seq_end());
-            }
-            Direction::Downlink => self.answered |= later && self.up_ends.contains(&tcp.ack),
-        }
-    }
-
     pub fn new(index: usize, plan: FlowPlan) -> Self {
         let (number, host) = (index as u16, plan.station as u8);
         let (far, near): (IpAddr, IpAddr) = if plan.v6 {
@@ -143,7 +125,6 @@ impl Flow {
             gone: false,
             reset: false,
             answered: false,
-            up_ends: Vec::new(),
             held: 0,
             held_weight: 0,
             offers: Vec::new(),

@@ -120,7 +120,7 @@ fn a_forged_handshake_changes_nothing_and_an_answered_one_begins_anew() {
     flow.on_downlink(&data);
     flow.on_uplink(&ack);
     let known = |flow: &Flow| {
-        (flow.handshake.scale, flow.acked, flow.offer, flow.up_next, flow.down_max, flow.answered)
+        (flow.handshake.scale, flow.acked, flow.offer, flow.up_next, flow.down_max, flow.is_answered())
     };
     let before = known(&flow);
     assert_eq!(before, (Scale::Known(7), Some(Seq(1101)), 9, Some(Seq(501)), Some(Seq(1101)), true));
@@ -360,12 +360,12 @@ fn a_connection_of_which_more_than_a_window_went_unseen_is_followed_again() {
     assert!(flow.on_uplink(&TcpSegment { seq: Seq(far + 100), ..up }));
 }
 
-/// The first data of a connection that the correspondent opened comes before the station has acknowledged some.
+/// The first data of a connection that the correspondent opened comes before the station acknowledges any.
 #[test]
 fn who_acknowledges_the_stations_syn_ack_is_somebody_and_so_is_the_station() {
     let numbered = |flags, seq, ack| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, None) };
     let acks = |ack, payload_len| TcpSegment { payload_len, ..numbered(TcpFlags::ACK, 101, ack) };
-    // (whether the station has answered the SYN, what comes down then, whether that makes it answered)
+    // (whether the station has answered the SYN, what comes down then, whether that makes it real)
     let table = [
         (true, acks(501, 0), true),
         (true, acks(501, 1000), true),
@@ -384,16 +384,17 @@ fn who_acknowledges_the_stations_syn_ack_is_somebody_and_so_is_the_station() {
         if answers {
             assert!(flow.on_uplink(&numbered(TcpFlags::SYN | TcpFlags::ACK, 500, 101)));
         }
-        assert!(!flow.is_answered());
+        assert!(!flow.is_real());
         flow.on_downlink(&then);
-        assert_eq!(flow.is_answered(), expected, "{answers} {then:?}");
+        assert_eq!(flow.is_real(), expected, "{answers} {then:?}");
+        assert!(!flow.is_answered());
     }
     let mut opened = flow();
     opened.on_uplink(&numbered(TcpFlags::SYN, 100, 0));
     opened.on_downlink(&numbered(TcpFlags::SYN | TcpFlags::ACK, 500, 101));
-    assert!(!opened.is_answered(), "a SYN may come from anybody's address");
+    assert!(!opened.is_real(), "a SYN may come from anybody's address");
     opened.on_uplink(&numbered(TcpFlags::ACK, 101, 501));
-    assert!(opened.is_answered());
+    assert!(opened.is_real());
 }
 
 #[test]
