@@ -9,6 +9,7 @@
 //! Two mechanisms use it: `local_recovery` sends at once what ACKs show lost; `dsasync` lines copies up,
 //! because it knows when silences began and ended, and paces what goes to the radio (`copies/suspects.rs`).
 
+pub(crate) mod round_trip;
 pub(crate) mod suspects;
 
 use std::collections::VecDeque;
@@ -194,7 +195,7 @@ impl Copies {
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         let (id, bytes, order) = (packet.id, packet.len, self.order);
         let again = self.highest.is_some_and(|highest| seq.before(highest));
-        self.highest = Some(self.highest.filter(|highest| !end.after(*highest)).unwrap_or(end));
+        self.highest = Some(self.highest.map_or(end, |highest| highest.max(end)));
         let copy = Copy { again, ..Copy::new(now, id, (seq, end), bytes, order) };
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
@@ -244,6 +245,12 @@ impl Copies {
         }
     }
 
+    /// A segment that was sent once was acknowledged after this time.
+    pub fn note_round_trip(&mut self, took: Duration) {
+        let least = self.least_round_trip;
+        self.least_round_trip = if least.is_zero() { took } else { least.min(took) };
+    }
+
     /// The latest copy that has seemed to have come through for so long.
     fn likely_for(&self, now: Instant, doubt: Duration) -> Option<u64> {
         self.likely.filter(|&(_, since)| now.since(since) >= doubt).map(|(order, _)| order)
@@ -271,7 +278,8 @@ impl Copies {
     pub fn repair(
         &mut self,
         now: Instant,
-        (guard, doubt): (Duration, Duration),
+        guard: Duration,
+        doubt: Duration,
         bounds: &Bounds,
         out: &mut Actions,
     ) -> Done {
@@ -350,7 +358,7 @@ impl Copies {
     /// Lets go of everything.
     pub fn clear(&mut self, out: &mut Actions) -> Done {
         let mut done = Done::default();
-        (self.likely, self.highest) = (None, None);
+        (self.likely, self.highest, self.least_round_trip) = (None, None, Duration::ZERO);
         for copy in self.list.drain(..) {
             done.freed += u64::from(copy.bytes);
             out.push(Action::Forget { packet: copy.id });

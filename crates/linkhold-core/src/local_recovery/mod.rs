@@ -28,8 +28,8 @@
 //!   one hop keeps a connection's order, so no reordering has to be allowed for (RFC 8985 needs a quarter of
 //!   a round trip for that). Of a segment that went twice the first transmission is meant, as long as nobody
 //!   can tell: else a needless copy would prove everything lost that went before it, and there are needless
-//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Where
-//!   there is no SACK, the first duplicate ACK says it of the first segment, as in Snoop.
+//!   copies, since Linux leaves blocks out of its ACKs (`tcp_comp_sack_nr`). Where there is no SACK, the
+//!   first duplicate ACK says it of the first segment, as in Snoop.
 //! - **The sender's own ears.** Duplicate ACKs are kept from it while a copy may still help, at most `hide`;
 //!   afterwards they pass. One that carries news besides (ECN echo, D-SACK, another window) always passes.
 
@@ -41,6 +41,7 @@ mod watch;
 
 pub use resend::{LocalResend, LocalResendConfig, ResendFrom};
 
+use crate::copies::round_trip::RoundTrip;
 use crate::copies::{Bounds, Copies, Done};
 use watch::Watch;
 
@@ -100,29 +101,6 @@ impl Default for LocalRecoveryConfig {
 
 /// How often holes, patience and age are looked at while there is something to look at.
 const TICK: Duration = Duration::from_millis(10);
-
-/// The local round trip of a connection.
-#[derive(Clone, Copy, Debug)]
-struct RoundTrip {
-    least: Duration,
-    /// Smoothed (as RFC 6298 has it), ns.
-    smooth: u64,
-    /// How far off the others were, ns.
-    deviation: u64,
-}
-
-impl RoundTrip {
-    const fn first(took: Duration) -> Self {
-        Self { least: took, smooth: took.as_nanos(), deviation: took.as_nanos() / 2 }
-    }
-
-    fn and(self, took: Duration) -> Self {
-        let Self { least, smooth, deviation } = self;
-        let (least, took) = (least.min(took), took.as_nanos());
-        let off = took.abs_diff(smooth);
-        Self { least, smooth: smooth - smooth / 8 + took / 8, deviation: deviation - deviation / 4 + off / 4 }
-    }
-}
 
 /// A connection as the base station sees it.
 #[derive(Clone, Debug)]
@@ -190,21 +168,19 @@ impl Flow {
 
     fn measured(&mut self, took: Option<Duration>) {
         let Some(took) = took else { return };
-        let measured = self.round_trip.map_or_else(|| RoundTrip::first(took), |before| before.and(took));
-        self.round_trip = Some(measured);
-        self.down.set_least_round_trip(measured.least);
+        self.round_trip = Some(RoundTrip::measured(self.round_trip, took));
+        self.down.note_round_trip(took);
     }
 
     fn patience(&self, least: Duration) -> Option<Duration> {
-        let RoundTrip { smooth, deviation, .. } = self.round_trip?;
-        Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4))).max(least))
+        Some(self.round_trip?.with_deviations(4).max(least))
     }
 
     /// How long a copy has to seem to have come through: a quarter of the round trip, which stands for
     /// reordering in RFC 8985, and of the least patience.
     fn doubt(&self, least: Duration) -> Duration {
-        let smooth = self.round_trip.map_or(0, |measured| measured.smooth);
-        Duration::from_nanos(smooth.max(least.as_nanos()) / 4)
+        let quarter = Duration::from_nanos(least.as_nanos() / 4);
+        self.round_trip.map_or(quarter, |measured| measured.quarter().max(quarter))
     }
 
     fn needs_ticks(&self) -> bool {
@@ -342,7 +318,7 @@ impl Shared {
         } else {
             let freed = flow.down.received(now, blocks, out);
             self.metrics.count(freed);
-            flow.down.repair(now, (guard, flow.doubt(self.config.least_patience)), &self.bounds, out)
+            flow.down.repair(now, guard, flow.doubt(self.config.least_patience), &self.bounds, out)
         };
         self.metrics.count(done);
         if !flow.down.is_repairing(tcp.ack) {

@@ -148,12 +148,8 @@ impl Mechanism for LocalResend {
                 if let Some(copies) = self.flows.get_mut(&report.flow) {
                     self.metrics.count(copies.acknowledge(now, report.next, out));
                     self.metrics.count(copies.received(now, report.blocks.as_slice(), out));
-                    self.metrics.count(copies.repair(
-                        now,
-                        (self.config.guard, self.config.guard),
-                        &self.bounds,
-                        out,
-                    ));
+                    let guard = self.config.guard;
+                    self.metrics.count(copies.repair(now, guard, guard, &self.bounds, out));
                 }
             }
         }

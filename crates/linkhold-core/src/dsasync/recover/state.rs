@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::hide::{Doubled, Hidden};
 use crate::copies::Copies;
+use crate::copies::round_trip::RoundTrip;
 use crate::copies::suspects::Judging;
 use crate::dsasync::waits::PastSilences;
 use crate::packet::StationId;
@@ -67,8 +68,7 @@ pub(super) struct State {
     pub in_line: bool,
     /// True if the flow is in the list of flows with something due.
     pub active: bool,
-    /// Local round trip: smoothed, and its deviation (as RFC 6298 has them), ns.
-    round_trip: Option<(u64, u64)>,
+    round_trip: Option<RoundTrip>,
     /// The latest silences, each from when it was noticed.
     silences: PastSilences<SILENCES>,
     /// Acknowledgment and window field of the station's latest ACK.
@@ -107,14 +107,7 @@ impl State {
             (None, Some(first), None) => now.since(first).saturating_sub(self.silences.silent_since(first)),
             (None, ..) => return,
         };
-        let took = took.as_nanos();
-        self.round_trip = Some(match self.round_trip {
-            None => (took, took / 2),
-            Some((smooth, deviation)) => {
-                let off = took.abs_diff(smooth);
-                (smooth - smooth / 8 + took / 8, deviation - deviation / 4 + off / 4)
-            }
-        });
+        self.round_trip = Some(RoundTrip::measured(self.round_trip, took));
     }
 
     /// A silence of the flow's station was noticed.
@@ -137,8 +130,7 @@ impl State {
     }
 
     fn with_deviations(&self, count: u64) -> Option<Duration> {
-        let (smooth, deviation) = self.round_trip?;
-        Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
+        self.round_trip.map(|measured| measured.with_deviations(count))
     }
 
     /// True if the station [is mute](Self::is_mute), and that has not been noticed yet.
@@ -160,10 +152,9 @@ impl State {
     /// At most [`MOST_PATIENCE`], or twice the local round trip where that is more: over a slow radio nothing
     /// comes sooner. Before anything has been measured the radio may be slow, too.
     pub fn ack_patience(&self) -> Duration {
-        let Some((smooth, deviation)) = self.round_trip else { return MOST_PATIENCE };
-        let usual = Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4)));
-        let most = MOST_PATIENCE.max(Duration::from_nanos(smooth.saturating_mul(2)));
-        usual.clamp(LEAST_PATIENCE, most)
+        let Some(measured) = self.round_trip else { return MOST_PATIENCE };
+        let most = MOST_PATIENCE.max(measured.mean() * 2);
+        measured.with_deviations(4).clamp(LEAST_PATIENCE, most)
     }
 
     /// How long the ACK of the last segments is waited for: the station may delay it.
@@ -179,7 +170,7 @@ impl State {
 
     /// Patience with reordering: a quarter of the local round trip (RFC 8985 section 6.2 step 4).
     pub fn patience(&self) -> Duration {
-        self.round_trip.map_or(UNMEASURED_PATIENCE, |(smooth, _)| Duration::from_nanos(smooth / 4))
+        self.round_trip.map_or(UNMEASURED_PATIENCE, RoundTrip::quarter)
     }
 
     /// When the flow next has something due.
