@@ -96,16 +96,19 @@ fn segments_that_wait_for_delayed_acks_do_not_stop_those_behind_them() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Plan: downloads of one station over a router with fq_codel, rate told, no silences; 20 s. Check: CoDel
-/// drops less than without the agent, hardly a copy goes in place of what it dropped, and delay stays where
-/// fq_codel alone has it. With 16 or four queues for eight flows, some share one (of 1024 they seldom do).
-/// Such a queue gets one flow's turn, and all that waits below waits in it. Where that was not noticed, 831
-/// segments were dropped in 20 s, each was sent again from a copy, and no sender slowed down.
+const SHARED_SEEDS: u64 = 4;
+
+/// Plan: downloads of one station over a router with fq_codel, rate told, no silences; 20 s, four seeds.
+/// Check: CoDel drops at most 3/4 of what it drops without the agent, hardly a copy goes in place of what it
+/// dropped, and delay stays where fq_codel alone has it. With 16 or four queues for eight flows, some share
+/// one (of 1024 they seldom do). Such a queue gets one flow's turn, and all that waits below waits in it.
+/// Where that was not noticed, 831 segments were dropped in 20 s, each was sent again from a copy, and no
+/// sender slowed down.
 #[test]
 fn downloads_that_share_a_queue_of_fq_codel_are_not_repaired_against_it() {
     let mut failures = Vec::new();
     for (flows, queues) in [(4, 1024), (8, 1024), (16, 1024), (8, 16), (8, 4)] {
-        let run = |mechanisms: Vec<PlacedMechanism>| {
+        let run = |seed, mechanisms: Vec<PlacedMechanism>| {
             let tcp = TcpConfig::linux(Congestion::Cubic);
             let mut scenario = common::clean(tcp, Duration::from_millis(100), Duration::from_secs(23));
             scenario.radio.mac = Mac::Shared;
@@ -115,20 +118,26 @@ fn downloads_that_share_a_queue_of_fq_codel_are_not_repaired_against_it() {
             scenario.warm_up = Duration::from_secs(3);
             scenario.flows[0].count = flows;
             scenario.mechanisms = mechanisms;
-            run_case(&common::case("shared", scenario), 1).expect("the scenario is valid").0
+            run_case(&common::case("shared", scenario), seed).expect("the scenario is valid").0
         };
-        let (alone, dsasync) = (run(Vec::new()), run(vec![DsaSyncConfig::default().into()]));
-        let copies = dsasync.mechanisms[0].counter("copies_sent");
-        let ms = |seconds: f64| seconds * 1e3;
-        let (p99, least) = (ms(dsasync.totals.delay_p99_s), ms(alone.totals.delay_p99_s));
-        let share = dsasync.totals.limit_share;
-        let drops = dsasync.link.queue_drops;
+        let (mut share, mut p99, mut least) = (0.0, 0.0, 0.0);
+        let (mut drops, mut drops_alone, mut copies) = (0, 0, 0);
+        for seed in 1..=SHARED_SEEDS {
+            let (alone, dsasync) = (run(seed, Vec::new()), run(seed, vec![DsaSyncConfig::default().into()]));
+            let runs = SHARED_SEEDS as f64;
+            share += dsasync.totals.limit_share / runs;
+            p99 += dsasync.totals.delay_p99_s * 1e3 / runs;
+            least += alone.totals.delay_p99_s * 1e3 / runs;
+            drops += dsasync.link.queue_drops;
+            drops_alone += alone.link.queue_drops;
+            copies += dsasync.mechanisms[0].counter("copies_sent");
+        }
         let told = format!(
-            "{flows} flows in {queues} queues: {share:.3}, {drops} drops ({} alone), {copies} copies, p99 {p99:.0} ms ({least:.0} alone)",
-            alone.link.queue_drops
+            "{flows} flows in {queues} queues: {share:.3}, {drops} drops ({drops_alone} alone), {copies} copies, \
+             p99 {p99:.0} ms ({least:.0} alone)"
         );
         println!("{told}");
-        if share < 0.97 || drops > alone.link.queue_drops * 3 / 4 || copies > 100 || p99 > least + 25.0 {
+        if share < 0.97 || drops > drops_alone * 3 / 4 || copies > 100 || p99 > least + 25.0 {
             failures.push(told);
         }
     }

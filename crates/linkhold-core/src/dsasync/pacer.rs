@@ -35,8 +35,9 @@ const CORRECTION_SPAN: Duration = Duration::from_millis(50);
 /// A queue that CoDel works on may be so long, as time (RFC 8289 section 3.2, `TARGET`).
 pub(super) const AQM_TARGET: Duration = Duration::from_millis(5);
 
-/// A transmit queue that is kept shorter than usual is half as long, for so long.
-const SHORTER: u64 = 2;
+/// A transmit queue that is kept shorter than usual is a third as long, for so long. Of eight flows in four
+/// queues CoDel dropped 0.5 of what it drops without the agent, and with half as long 0.8.
+const SHORTER: u64 = 3;
 const SHORTER_FOR: Duration = Duration::from_secs(1);
 
 /// How long packets wait for a driver that has told room before to tell it anew. Beyond that the driver is
@@ -418,13 +419,15 @@ mod tests {
     }
 
     #[test]
-    fn where_only_some_flows_wait_the_queue_is_kept_half_as_long_for_a_second() {
+    fn where_only_some_flows_wait_the_queue_is_kept_a_third_as_long_for_a_second() {
         let at = Instant::from_millis;
+        // 2 ms less a third of them.
+        let later = Duration::from_nanos(2_000_000 - 2_000_000 / SHORTER);
         let mut pacer = short();
         pacer.on_sent(at(100), 3000);
         assert_eq!(pacer.next_time(), Some(at(100)));
         pacer.shorten(at(100));
-        assert_eq!(pacer.next_time(), Some(at(101)));
+        assert_eq!(pacer.next_time(), Some(at(100) + later));
         // Corrections look whether it is over.
         let mut after = |ms| {
             for _ in 0..SAMPLES {
@@ -433,7 +436,7 @@ mod tests {
             pacer.on_sent(at(ms), 3000);
             (pacer.next_time(), pacer.some_do_not_wait())
         };
-        assert_eq!(after(1100), (Some(at(1101)), true));
+        assert_eq!(after(1100), (Some(at(1100) + later), true));
         assert_eq!(after(1200), (Some(at(1200)), true));
         for _ in 0..SAMPLES {
             sample(&mut pacer, 1300, 6000);

@@ -9,6 +9,9 @@ use crate::units::Seq;
 /// Most bytes in the radio with which a segment is taken to find it empty: two full packets.
 pub(super) const EMPTY_RADIO: u64 = 3000;
 
+/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
+const HEADERS: u32 = 40;
+
 /// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
 /// than any path that TCP is at home on (a geostationary satellite's takes 0.6 s).
 pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
@@ -36,8 +39,8 @@ pub(super) enum Answer {
 pub(super) struct RadioProbe {
     /// The radio was empty: the time is the radio part of the base round trip.
     pub empty: bool,
-    /// Bytes by which the segment is shorter than a full one: on a slow radio a SYN takes much less time.
-    pub shorter: u32,
+    /// Length of the segment on the wire, bytes.
+    len: u32,
     /// How many silences there had been when it left.
     pub silences: u64,
     /// When the segment came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an
@@ -85,11 +88,16 @@ impl Departure {
 }
 
 impl RadioProbe {
-    /// A probe with the segment `first`, which came to the base station at `arrived` (`None`: a silence kept
-    /// it here) and is so many bytes `shorter` than a full one.
-    pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure, shorter: u32) -> Self {
-        let arrived = arrived.unwrap_or(Instant::FAR_FUTURE);
-        Self { empty, shorter, silences, arrived, first, next: None }
+    /// A probe with the segment `sent`, which left as `first`.
+    pub fn new(empty: bool, silences: u64, sent: &SentDown, first: Departure) -> Self {
+        let arrived = sent.arrived.unwrap_or(Instant::FAR_FUTURE);
+        Self { empty, len: sent.len, silences, arrived, first, next: None }
+    }
+
+    /// Bytes by which the segment is shorter than a full one: on a slow radio a SYN takes much less time.
+    /// What is full is known once the station has answered the first SYN.
+    pub fn shorter(&self, mss: u32) -> u32 {
+        (mss + HEADERS).saturating_sub(self.len)
     }
 
     /// When it came to the base station; `None` if a silence kept it here.

@@ -108,7 +108,7 @@ impl RoundTrips {
         self.passed = self.passed.max(newest.at);
         if silences == Some(probe.silences) {
             // A full segment would have taken longer, and windows are made of those.
-            let shorter = self.bdp.takes(probe.shorter);
+            let shorter = self.bdp.takes(probe.shorter(flow.handshake.mss));
             record.radio.add(now, probe, newest, shorter, wait);
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = record.radio.empty.get()

@@ -25,9 +25,6 @@ use crate::time::{Duration, Instant};
 /// router's queue: half the time after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
 const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
 
-/// Bytes of a segment's headers without options (IPv4; those of IPv6 are longer by 20).
-const HEADERS: u32 = 40;
-
 /// How long segments to a station take until they are acknowledged, with nothing queued below.
 #[derive(Debug, Default)]
 pub(super) struct RadioPart {
@@ -119,9 +116,7 @@ pub(super) fn probe_radio(
         }
         // A probe with a silence in its time is of no use: this segment takes its place.
         probe => {
-            let full = flow.handshake.mss + HEADERS;
-            let shorter = full.saturating_sub(sent.len);
-            *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure, shorter));
+            *probe = Some(RadioProbe::new(empty, silences, sent, departure));
         }
     }
 }

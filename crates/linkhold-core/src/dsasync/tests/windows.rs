@@ -489,7 +489,7 @@ fn a_silence_that_was_not_announced_gives_the_whole_window_back() {
     let edge = passed(&mut b, 1325);
     b.at(1380).freeze(Scope::Network);
     let told = told_until(&mut b, ms(1390));
-    let whole = 1 + 1325 * MSS + 71_000;
+    let whole = 1 + 1325 * MSS + 72_000;
     assert!(
         matches!(told[..], [(1380, now)] if now > edge + 15 * MSS && now.abs_diff(whole) < 4),
         "{told:?}"
