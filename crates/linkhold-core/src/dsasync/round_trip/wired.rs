@@ -68,13 +68,19 @@ pub(super) fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
 }
 
 /// Takes the sample for a lateness if the sender waited for the window: what it sends then ends just before
-/// the edge. Only a timestamp counts, since a delayed ACK may answer bytes.
+/// the edge. Otherwise the lateness that was seen may be forgotten. Only a timestamp counts, since a delayed
+/// ACK may answer bytes.
 #[inline]
 fn note_lateness(flow: &mut Flow, probe: &WiredProbe, tcp: &TcpSegment, took: Duration) {
     let (Some(edge), Some(least), Answer::Timestamp(_)) = (probe.edge, flow.wired.get(), probe.answer) else {
         return;
     };
-    if tcp.payload_len > 0 && flow.handshake.ends_at(tcp.seq_end(), edge) {
+    if tcp.payload_len == 0 {
+        return;
+    }
+    if flow.handshake.ends_at(tcp.seq_end(), edge) {
         flow.late.add(took, least);
+    } else {
+        flow.late.forget(took, least);
     }
 }
