@@ -121,16 +121,23 @@ impl RoundTrips {
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
         self.cell.on_sent(now, bytes);
         let (others, _) = self.others_under_way(now, flow.station);
-        let begins = under_way == 0 && !self.others.went_down_since(now, LONGEST_BELOW);
+        let busy = self.measure_cell_sent(now, bytes, others, local);
+        let beside = self.others.went_down_since(now, LONGEST_BELOW);
+        // A station whose packets wait here while the radio is busy with those of others does not run dry:
+        // its turn has come. What nobody acknowledges counts for one station or another, so beside it no part
+        // of the radio can be told.
+        let waited = busy && !beside && sent.arrived.is_none_or(|arrived| arrived < now);
+        let begins = under_way == 0 && !waited && !beside;
         if begins {
             self.others.begin_sample();
         }
-        self.measure_cell_sent(now, bytes, others, local);
         let Some(untold) = self.untold_at(flow.station) else { return };
         if begins {
             untold.rate.begin_sample(now);
         }
-        untold.rate.on_sent(now, bytes, untold.under_way(under_way, others, local));
+        let mut before = untold.under_way(under_way, others, local);
+        before.dry &= !waited;
+        untold.rate.on_sent(now, bytes, before);
         flow.watched
             .get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }))
             .sent = now;
@@ -140,11 +147,11 @@ impl RoundTrips {
     }
 
     /// As [`measure_sent`](Self::measure_sent), for all stations together; `others`: bytes below that nobody
-    /// will acknowledge.
+    /// will acknowledge. True if several stations share the radio, and it was not dry.
     #[inline]
-    fn measure_cell_sent(&mut self, now: Instant, bytes: u64, others: u64, local: Duration) {
+    fn measure_cell_sent(&mut self, now: Instant, bytes: u64, others: u64, local: Duration) -> bool {
         if self.stations.len() < 2 || self.bdp.is_told() || !self.measures {
-            return;
+            return false;
         }
         let begins = self.outstanding == 0 && !self.others.went_down_since(now, LONGEST_BELOW);
         let under_way = self.cell.under_way(self.outstanding, self.first, others, local);
@@ -154,5 +161,6 @@ impl RoundTrips {
             total.begin_sample(now);
         }
         total.on_sent(now, bytes, under_way);
+        self.is_shared() && !under_way.dry
     }
 }
