@@ -180,6 +180,17 @@ def measured_at(place, kept, measured):
     return f"At {PLACES[place][3]}: {raw_parts.measured_by(kept[raw_parts.MEASURED], here, str)}"
 
 
+def unfinished(reports, place):
+    """What a measurement that was stopped has left out, in words."""
+    here = [cells(report) for part, report in reports.items() if place_of(part) == place]
+    runs = [len(found) for report in here for found in report.values()]
+    missing = len(here) * len(set().union(*here)) - len(runs)
+    fewer = sum(count < max(runs) for count in runs)
+    if not missing and not fewer:
+        return ""
+    return f" Of {len(runs) + missing} cells at {PLACES[place][3]} {missing} were not measured and {fewer} have fewer seeds."
+
+
 def measured_silences(reports, place, told, case, cc=None):
     """Pairs of round trip, ms, and runs of each cell of this case, and of this congestion control if one is named."""
     for rtt in RTTS:
@@ -289,7 +300,7 @@ def page(kept):
     lines = [
         "# A host's own sender across silences",
         "",
-        " ".join([raw_parts.by("host-table"), *(measured_at(place, kept, measured) for place in places)]),
+        " ".join([raw_parts.by("host-table"), *(measured_at(place, kept, measured) + unfinished(reports, place) for place in places)]),
         "",
         f"**At the station:** one bulk upload, [`{AT_STATION}`](../../{AT_STATION}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
         f"primary user transmits for the time named, {COUNT} times a run, with {ON} s before each time. The station's interface has a queue of 100 packets, and keeps",
