@@ -126,6 +126,8 @@ attempt() {
   [[ ! -e $out/booted ]] || boot=$(($(stat -c %Y "$out/booted") - started))
   if [[ ! -e $out/done ]]; then
     tail -n 40 "$folder/console"
+    # The logs that the machine shows at its end may be longer than that, and its reason stands before them.
+    [[ ! -e $out/failed ]] || cat "$out/failed"
     echo "test-wifi: the machine did not come to its end (limit $limit s)" >&2
     return 2
   fi
