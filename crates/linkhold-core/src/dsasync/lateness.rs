@@ -72,7 +72,7 @@ impl Lateness {
             self.seen |= ABOVE;
             return;
         }
-        let time = (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY_UNITS);
+        let time = units(took);
         let seen = (u64::from(self.seen & !ABOVE) + time).min(MEMORY_UNITS);
         // At most 30,000 units and 50,000 ticks: all fit into 16 bits.
         self.seen = seen as u16 | above;
@@ -89,7 +89,7 @@ impl Lateness {
         if ON_TIME * late > u64::from(self.mean) {
             return;
         }
-        let time = (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY_UNITS) as u16;
+        let time = units(took) as u16;
         if self.seen & !ABOVE <= time {
             *self = Self::default();
         } else {
@@ -102,6 +102,11 @@ impl Lateness {
         let ticks = u64::from(self.mean) + DEVIATIONS * u64::from(self.deviation);
         Duration::from_nanos(ticks * TICK_NANOS).min(MOST).saturating_sub(standing)
     }
+}
+
+/// The time of a sample, in units: at most 30,000.
+fn units(took: Duration) -> u64 {
+    (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY_UNITS)
 }
 
 /// `mean` moved to the sample by `time / seen` of the way, and by a tick at least: rounded down it would

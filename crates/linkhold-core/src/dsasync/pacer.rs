@@ -421,8 +421,8 @@ mod tests {
     #[test]
     fn where_only_some_flows_wait_the_queue_is_kept_a_third_as_long_for_a_second() {
         let at = Instant::from_millis;
-        // 2 ms less a third of them.
-        let later = Duration::from_nanos(2_000_000 - 2_000_000 / SHORTER);
+        // A third of 2 ms is left there.
+        let later = Duration::from_nanos(1_333_334);
         let mut pacer = short();
         pacer.on_sent(at(100), 3000);
         assert_eq!(pacer.next_time(), Some(at(100)));
