@@ -112,10 +112,15 @@ impl Downlink {
         let full = round_trips.below_is_full(now, station).or_else(|| round_trips.cell_is_full(now));
         if let Some(at) = full {
             // What is sent again adds nothing to what is under way, and may be what its station waits for,
-            // unless the station has it.
+            // unless the station has it. Nor does an ACK without data. Kept here, ACKs of uploads went down
+            // all at once when the gate opened, before the data, which then found no turn until the next ones
+            // were here.
             let flow = shared.flows.known(slot);
-            let is_again = packet.tcp.seq_len() > 0 && flow.held == 0 && flow.is_owed(packet.tcp.seq_end());
-            if !is_again {
+            let adds_nothing = match packet.tcp.seq_len() {
+                0 => flow.is_answered(),
+                _ => flow.is_owed(packet.tcp.seq_end()),
+            };
+            if flow.held > 0 || !adds_nothing {
                 self.patient = self.patient.min(at);
                 return true;
             }

@@ -303,14 +303,17 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
 }
 
 /// A download whose pairs take 2 ms, and then a queue that never runs empty; and the number of what comes
-/// next.
-fn behind_a_queue() -> (Bench, u32) {
+/// next. The other connections of its station are opened before.
+fn behind_a_queue(others: &[u16]) -> (Bench, u32) {
     let mut b = Bench::new(&DsaSyncConfig {
         clamp: Clamp::Always,
         transmit_queue: Duration::from_millis(2),
         standing_limit: Duration::ZERO,
         ..plain(Mode::FreezeNudge)
     });
+    for flow in others {
+        b.open(*flow, 50_000);
+    }
     b.open(101, 50_000);
     for n in 0..300u64 {
         let seq = 1000 + n as u32 * 2 * MSS;
@@ -328,7 +331,7 @@ fn behind_a_queue() -> (Bench, u32) {
 /// as much as should lie there.
 #[test]
 fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below() {
-    let (mut b, first) = behind_a_queue();
+    let (mut b, first) = behind_a_queue(&[]);
     let held =
         (0..250).filter(|&n| b.at(1602).down(100 + n, 101, first + n as u32 * MSS, MSS).0 == Verdict::Hold);
     let held = held.count();
@@ -351,11 +354,37 @@ fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below
     assert!(rest > 1, "{rest}");
 }
 
+/// Held at the gate, the ACKs of uploads would go down together and before the data. Not before the
+/// connection is known, and not past what is held of it.
+#[test]
+fn an_ack_without_data_passes_the_gate_that_holds_data() {
+    let (mut b, first) = behind_a_queue(&[102, 103]);
+    let hold = |b: &mut Bench, n: u32| b.at(1602).down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold;
+    assert!((0..250).filter(|&n| hold(&mut b, n)).count() > 40);
+    let mut ack = |flow| {
+        let flags = TcpFlags::ACK;
+        let tcp = TcpSegment { seq: Seq(1000), ack: Seq(1), window: 60_000, flags, ..Default::default() };
+        b.packet(Direction::Downlink, Origin::Arrival, 500, flow, &tcp).0
+    };
+    assert!(matches!(ack(102), Verdict::Forward(_)));
+    assert_eq!(ack(104), Verdict::Hold, "of a stranger");
+    assert_eq!(b.down(501, 103, 1000, MSS).0, Verdict::Hold, "data of another connection");
+    let behind = TcpSegment {
+        seq: Seq(2000),
+        ack: Seq(1),
+        window: 60_000,
+        flags: TcpFlags::ACK,
+        ..Default::default()
+    };
+    let (verdict, _) = b.packet(Direction::Downlink, Origin::Arrival, 502, 103, &behind);
+    assert_eq!(verdict, Verdict::Hold, "behind that");
+}
+
 /// What a sender repairs after its timeout is at an end once it is acknowledged: the mark that stood there
 /// would come alive again with the numbers half the sequence space on.
 #[test]
 fn a_timeouts_repair_is_over_once_all_is_acknowledged_that_was_sent_by_then() {
-    let (mut b, first) = behind_a_queue();
+    let (mut b, first) = behind_a_queue(&[]);
     let hold = |b: &mut Bench, n: u32| b.at(1602).down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold;
     let mut went = (0..150).filter(|&n| !hold(&mut b, n)).count() as u32;
     let repairs_to =
