@@ -64,6 +64,7 @@ mod round_trip;
 mod settings;
 mod shared;
 mod shares;
+mod syns;
 mod unacknowledged;
 mod untold;
 mod up_window;

@@ -30,7 +30,8 @@ const DRIFT: u64 = 20_000;
 /// A wait above this is no wait: the station's clock was set, or it slept.
 const LONGEST: i64 = 10_000_000_000;
 
-/// The clock of one of a station's connections against ours.
+/// The clock of one of a station's connections against ours. It begins with the connection's SYN, if that was
+/// seen, since data may find a queue from the first segment on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OneWay {
     /// When the first segment came, and with which timestamp; against these all others are measured.
@@ -50,6 +51,11 @@ enum Tick {
 }
 
 impl OneWay {
+    /// The connection began with a segment that came up at `at` and had this timestamp.
+    pub fn begin(&mut self, at: Instant, value: u32) {
+        (self.first, self.looked) = (Some((at, value)), at);
+    }
+
     /// A segment with this timestamp came up. How long it waited on its way; `None` where that cannot be
     /// known.
     pub fn on_segment(&mut self, now: Instant, timestamp: Option<TcpTimestamp>) -> Option<Duration> {
@@ -106,6 +112,27 @@ mod tests {
                 assert!(answer <= ms(expected) && answer + ms(1) >= ms(expected), "row {row}: {answer}");
             }
         }
+    }
+
+    #[test]
+    fn a_queue_that_was_there_before_the_first_data_is_seen_by_the_syn() {
+        let at = |ms: u64| Some(TcpTimestamp { value: ms as u32, echo: 0 });
+        let mut one_way = OneWay::default();
+        one_way.begin(Instant::from_millis(1000), 0);
+        let waited = (0..4000)
+            .step_by(10)
+            .filter_map(|ms| one_way.on_segment(Instant::from_millis(1000 + ms + 30), at(ms)));
+        let waited: Vec<_> = waited.collect();
+        let near = |wait: &Duration| (29..=30).contains(&wait.as_millis());
+        assert!(waited.len() > 100 && waited.iter().all(near), "{waited:?}");
+        // A SYN that waited itself, for the end of a silence, is forgotten with the first data that did not.
+        let mut one_way = OneWay::default();
+        one_way.begin(Instant::from_millis(1300), 0);
+        for ms in (100..4000).step_by(10) {
+            let _ = one_way.on_segment(Instant::from_millis(1000 + ms), at(ms));
+        }
+        let waited = one_way.on_segment(Instant::from_millis(5030), at(4000));
+        assert!(waited.as_ref().is_some_and(near), "{waited:?}");
     }
 
     #[test]

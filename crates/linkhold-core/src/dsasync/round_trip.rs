@@ -27,8 +27,10 @@ use super::bdp::Bdp;
 use super::cell::Cell;
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::Flow;
+use super::flow_table::FlowId;
 use super::per_station::PerStation;
 use super::shares::{EPOCH_BYTES, Shares, Tally};
+use super::syns::Syns;
 use super::unacknowledged::Unacknowledged;
 use super::untold::{Among, Limits, Untold};
 use super::uplink_rate::UplinkRate;
@@ -120,6 +122,8 @@ struct StationRecord {
     /// What is measured of the uplink. On the heap as well.
     uplink: Option<Box<UplinkRate>>,
     radio: RadioPart,
+    /// Its latest SYNs. On the heap as well.
+    syns: Option<Box<Syns>>,
 }
 
 impl RoundTrips {
@@ -158,11 +162,20 @@ impl RoundTrips {
     }
 
     /// Radio part of a round trip that begins with an ACK and ends with data from the station. In an upload
-    /// nothing else goes down that would be answered, and the handshake alone says too little. A station
-    /// without timestamps has its usual one.
+    /// nothing else goes down that would be answered.
     #[inline]
     pub fn uplink_radio_part(&self, station: StationId) -> Option<Duration> {
         Some(self.stations.get(station)?.radio.uplink()? + self.downlink_wait(station))
+    }
+
+    /// A SYN with this timestamp came up from the station.
+    pub fn on_stations_syn(&mut self, now: Instant, station: StationId, flow: FlowId, value: u32) {
+        self.stations.at(station).syns.get_or_insert_with(Box::default).note(now, flow, value);
+    }
+
+    /// When the connection's SYN came up from the station, and with which timestamp, if that is remembered.
+    pub fn syn_of(&self, station: StationId, flow: FlowId) -> Option<(Instant, u32)> {
+        self.stations.get(station)?.syns.as_ref()?.of(flow)
     }
 
     /// A timestamp that went down to the station came back after this time.
@@ -237,7 +250,7 @@ impl RoundTrips {
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
     pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
         let local = self.usual_radio_part(flow.station)?;
-        let wait = self.uplink_wait(flow.station);
+        let wait = self.wait_beside_uploads(flow.station);
         let among = match self.cell.limit() {
             Some(limit) => Among::Stations(limit),
             None if self.others.below() == 0 => Among::Alone,

@@ -234,7 +234,7 @@ impl Untold {
     }
 
     /// What the station takes, bytes/ns: the greater of both rates.
-    fn taken(&self) -> f64 {
+    pub fn taken(&self) -> f64 {
         self.rate.rates.fast().max(self.rate.rates.slow())
     }
 

@@ -116,16 +116,26 @@ impl UplinkRate {
         self.filled && time <= self.heard + PAUSE
     }
 
+    /// True if the station had sent much shortly before `time`, be its rate known or not.
+    pub fn has_much(&self, time: Instant, local: Duration) -> bool {
+        time <= self.heard + PAUSE && self.is_greedy(local)
+    }
+
     /// True if the station may not send much more than it does: otherwise it has little to send, and its data
     /// waits for nothing.
     pub fn is_greedy(&self, local: Duration) -> bool {
         self.rates.fast() * (local.as_nanos() as f64 + self.margin.nanos) >= 2.0 * f64::from(LIKELY_MSS)
     }
 
+    /// Bytes that all of the station's connections together may send beyond what has left the radio.
+    pub fn allowed(&self, local: Duration) -> f64 {
+        self.ahead(local, LIKELY_MSS).map_or(0.0, f64::from) * self.shares.count()
+    }
+
     /// How long the data takes that the station was told it may send, on a radio that carries `down` to it,
     /// bytes/ns.
     pub fn takes(&self, local: Duration, down: f64) -> Duration {
-        let bytes = self.ahead(local, LIKELY_MSS).map_or(0.0, f64::from) * self.shares.count();
+        let bytes = self.allowed(local);
         let rate = self.rate().max(f64::midpoint(down, self.rate()));
         Duration::from_nanos((bytes / rate.max(LEAST_RATE)) as u64)
     }

@@ -16,8 +16,9 @@
 use super::flow::Flow;
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
+use super::up_window::UpWindow;
 use crate::action::{AckSpec, Action, Actions, Rewrite};
-use crate::packet::{Direction, PacketView};
+use crate::packet::{Direction, PacketView, TcpFlags, TcpTimestamp};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
@@ -84,6 +85,12 @@ pub(super) fn tell_station(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
+    if packet.tcp.flags.contains(TcpFlags::SYN)
+        && round_trips.measures()
+        && let Some(TcpTimestamp { value, .. }) = packet.tcp.timestamp
+    {
+        round_trips.on_stations_syn(now, packet.station, shared.flows.id(slot), value);
+    }
     if packet.tcp.payload_len > 0 && round_trips.measures() && !shared.monitor.tfp(packet.station) {
         tell_how_far(now, shared, round_trips, slot, packet, out);
     }
@@ -99,8 +106,15 @@ fn tell_how_far(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
+    let id = shared.flows.id(slot);
     let flow = shared.flows.at(slot);
-    let up = flow.up.get_or_insert_with(Box::default);
+    let up = flow.up.get_or_insert_with(|| {
+        let mut up = Box::<UpWindow>::default();
+        if let Some((at, value)) = round_trips.syn_of(packet.station, id) {
+            up.one_way.begin(at, value);
+        }
+        up
+    });
     let silences = shared.monitor.silences_of(packet.station);
     let took = up.end_echo(now, packet.tcp.timestamp, silences);
     let waited = up.one_way.on_segment(now, packet.tcp.timestamp);

@@ -15,7 +15,7 @@ use crate::dsasync::pacer::{AQM_TARGET, Pacer};
 use crate::dsasync::probes::EMPTY_RADIO;
 use crate::dsasync::shared::Shared;
 use crate::packet::{PacketView, StationId};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::units::BitRate;
 
 impl RoundTrips {
@@ -101,7 +101,7 @@ impl RoundTrips {
             }
             return;
         }
-        let wait = if self.bdp.is_told() { Duration::ZERO } else { self.uplink_wait(packet.station) };
+        let wait = self.waited_behind_uploads(packet.station);
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);

@@ -68,7 +68,8 @@ impl RoundTrips {
         let queued = self.bdp.carried_in(self.transmit_queue);
         let untold = self.untold(station)?;
         let local = self.local_part(station)?;
-        let own = untold.most_below(local, queued, fair)?;
+        let passes = self.usual_radio_part(station)? + self.wait_beside_uploads(station);
+        let own = untold.most_below(passes, queued, fair)?;
         Some((shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64)), local))
     }
 
@@ -180,7 +181,7 @@ impl RoundTrips {
             if let Some(untold) = &record.untold
                 && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
             {
-                sum.add(needs, local, self.uplink_wait(station));
+                sum.add(needs, local, self.wait_beside_uploads(station));
             }
         }
         self.cell.set(&sum, self.bdp.carried_in(self.transmit_queue), self.bdp.stations());

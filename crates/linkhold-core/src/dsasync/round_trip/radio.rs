@@ -62,35 +62,41 @@ impl RadioPart {
     }
 
     /// From an ACK that goes down to data that comes up.
+    ///
+    /// No longer than the least of a segment. All answers of timestamps that are remembered may have waited
+    /// behind downloads, and at the station behind data that was allowed because of that wait: with 528 ms
+    /// for this over 5 Mbit/s, a queue of as much stood at the station for as long as the uploads lasted.
     pub fn uplink(&self) -> Option<Duration> {
-        if let Some(turned) = self.turned.get() {
-            return Some(turned);
-        }
-        let usual = self.usual()?;
-        Some(self.echoed.get().map_or(usual, |echoed| echoed.min(usual)))
+        let answered = self.turned.get().or_else(|| self.echoed.get());
+        [answered, self.least()].into_iter().flatten().min()
     }
 
     /// The station acknowledged what was sent up to `newest` of the probe's segments. A full segment takes
-    /// longer than the probe's first by `shorter`. The ACK waited for `wait` behind uploads.
+    /// longer than the probe's first by `shorter`. The ACK waited for `wait` behind uploads; `None`: for a
+    /// time that is not known.
     pub fn add(
         &mut self,
         now: Instant,
         probe: &RadioProbe,
         newest: Departure,
         shorter: Duration,
-        wait: Duration,
+        wait: Option<Duration>,
     ) {
         let took = now.since(probe.first.at) + shorter;
         self.any.add(now, took);
-        if probe.empty {
+        if !probe.empty {
+            return;
+        }
+        // Beside uploads the least that is known is not forgotten: their queue at the station may never run
+        // empty, and is no part of it.
+        if wait == Some(Duration::ZERO) || self.empty.get().is_none_or(|least| took < least) {
             self.empty.add(now, took);
-            // A segment that nothing followed may have waited for the station's delayed ACK, and one that
-            // another followed late did.
-            if probe.next.is_some() {
-                let took =
-                    now.since(newest.at).saturating_sub(wait).max(self.empty.get().unwrap_or_default());
-                self.usual = Some(smooth(self.usual, took));
-            }
+        }
+        // A segment that nothing followed may have waited for the station's delayed ACK, and one that
+        // another followed late did.
+        if let (Some(wait), Some(_)) = (wait, probe.next) {
+            let took = now.since(newest.at).saturating_sub(wait).max(self.empty.get().unwrap_or_default());
+            self.usual = Some(smooth(self.usual, took));
         }
     }
 }
@@ -128,4 +134,59 @@ pub(super) fn probe_radio(
 #[inline]
 pub(crate) fn waits_in_router(now: Instant, flow: &Flow, pacer: &Pacer) -> bool {
     now > flow.waits_since + AQM_PATIENCE && pacer.some_do_not_wait()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Seq;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// Two segments went down to an empty radio, at this time, ms, and a millisecond later; an ACK of both
+    /// came `took` ms after the second, and waited for `wait` behind uploads.
+    fn answer(part: &mut RadioPart, at: u64, took: u64, wait: Option<Duration>) {
+        let departure = |ms, end| Departure::new(Instant::from_millis(ms), Seq(end), Duration::ZERO);
+        let sent = SentDown { tick: None, end: Seq(1000), seq_len: 1000, len: 1040, arrived: None };
+        let mut probe = RadioProbe::new(true, 0, &sent, departure(at, 1000));
+        let newest = departure(at + 1, 2000);
+        probe.next = Some(newest);
+        part.add(Instant::from_millis(at + 1 + took), &probe, newest, Duration::ZERO, wait);
+    }
+
+    #[test]
+    fn what_stands_at_the_station_while_it_uploads_is_no_part_of_the_radio() {
+        let mut part = RadioPart::default();
+        answer(&mut part, 1000, 2, Some(Duration::ZERO));
+        assert_eq!((part.least(), part.usual()), (Some(MS(3)), Some(MS(3))));
+        // For longer than a least is remembered, ACKs wait at the station, for a time that is not known.
+        for at in (2000..40_000).step_by(100) {
+            answer(&mut part, at, 80, None);
+        }
+        assert_eq!((part.least(), part.usual()), (Some(MS(3)), Some(MS(3))));
+        // Of a time that is known the rest counts, and a least that is lower.
+        answer(&mut part, 40_000, 90, Some(MS(86)));
+        answer(&mut part, 41_000, 1, None);
+        assert_eq!(part.least(), Some(MS(2)));
+        assert!(part.usual() > Some(MS(3)) && part.usual() < Some(MS(4)), "{:?}", part.usual());
+        // Without uploads the radio has become slower.
+        for at in (50_000..90_000).step_by(100) {
+            answer(&mut part, at, 9, Some(Duration::ZERO));
+        }
+        assert_eq!((part.least(), part.usual().map(|usual| usual > MS(9))), (Some(MS(10)), Some(true)));
+    }
+
+    #[test]
+    fn an_uploads_round_trip_is_no_longer_than_the_least_of_a_segment() {
+        let mut part = RadioPart::default();
+        assert_eq!(part.uplink(), None);
+        part.echoed.add(Instant::from_millis(1000), MS(528));
+        assert_eq!(part.uplink(), Some(MS(528)), "nothing else is known");
+        answer(&mut part, 2000, 3, Some(Duration::ZERO));
+        assert_eq!(part.uplink(), Some(MS(4)));
+        part.turned.add(Instant::from_millis(3000), MS(227));
+        assert_eq!(part.uplink(), Some(MS(4)));
+        part.turned.add(Instant::from_millis(4000), MS(2));
+        assert_eq!(part.uplink(), Some(MS(2)));
+    }
 }
