@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills drawn-cells clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic both-ways host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills drawn-cells clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,7 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/late_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/udp_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/both_ways_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
 	scripts/repeats_page.py --raw --check
 	scripts/wifi_page.py --raw --check
@@ -140,6 +141,9 @@ udp-kernel: build setup ## Measure the kernel's part of docs/udp.md, with the si
 
 udp-quic: build setup ## Measure the QUIC part of docs/udp.md on the testbed (as root, half an hour); can be stopped and goes on where it was
 	LINKHOLD=$(LINKHOLD) scripts/udp_table.py --quic
+
+both-ways: build setup ## Measure docs/both-ways.md, downloads beside uploads on the kernel and in the simulator (as root, a quarter of an hour); can be stopped and goes on where it was
+	LINKHOLD=$(LINKHOLD) scripts/both_ways_table.py
 
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py

@@ -44,7 +44,7 @@ PAGES = [
     ROOT / "python" / "linkhold" / "README.md",
 ]
 # The scripts that write pages whole.
-WRITERS = [ROOT / "scripts" / f"{name}.py" for name in ("testbed_table", "host_table", "late_table", "trace_table", "udp_table", "repeats_page", "soak")]
+WRITERS = [ROOT / "scripts" / f"{name}.py" for name in ("testbed_table", "host_table", "late_table", "trace_table", "udp_table", "both_ways_table", "repeats_page", "soak")]
 REASONS = ("setting", "definition", "cited", "here")
 # Words that a script which writes a whole page begins it with.
 WHOLE = re.compile(r"\AWritten by `make ", re.MULTILINE)

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Writes docs/both-ways.md: downloads and uploads of the same stations, on the testbed and in the simulator.
+
+    both_ways_table.py                measures docs/both-ways.json and writes the page (root; a quarter of an hour): make both-ways
+    both_ways_table.py --known        runs nothing on the testbed: takes the runs that are finished
+    both_ways_table.py --raw          measures nothing: writes the page from the file
+    both_ways_table.py --raw --check  writes nothing: fails if the page is not what it would write
+"""
+
+import argparse
+import json
+import pathlib
+import platform
+import statistics
+import sys
+
+from estimates import PROGRAM, ROOT, Estimates, built_from, program_commit, simulated_runs
+from marks import wrapped
+from testbed_table import batch
+
+PAGE, RAW = ROOT / "docs" / "both-ways.md", ROOT / "docs" / "both-ways.json"
+SCENARIO, SEEDS = "scenarios/both-ways.toml", 3
+BURSTS = 'radio.primary_user={ on_mean = "300ms", off_mean = "1200ms", detection_delay = "20ms" }'
+CASES = {
+    "fifo": "fifo of 100, no mechanism",
+    "fq_codel": "`fq_codel`, no mechanism",
+    "mac80211": "mac80211's `fq_codel`, no mechanism",
+    "dsasync": "`dsasync` over the fifo, told nothing",
+    "told": "... told the rate",
+}
+# Fixed before measuring, as in crates/linkhold-sim/tests/both_ways.rs: of half of what both directions have over the fifo, and of all.
+LEAST, LEAST_OF_ALL = 0.8, 0.95
+ESTIMATES = Estimates()
+
+
+def part(stations, each, mbit, *more):
+    """Settings of a part: so many stations with `each` downloads and uploads, a radio of so many Mbit/s."""
+    return [f"radio.stations={stations}", f"flows.0.count={each}", f"flows.1.count={each}", f"radio.phy_rate={mbit}Mbit/s", *more]
+
+
+PARTS = {
+    **{f"{mbit} Mbit/s, one station with one download and one upload": part(1, 1, mbit) for mbit in (5, 20)},
+    **{f"{mbit} Mbit/s, one station with eight of each": part(1, 8, mbit) for mbit in (5, 20)},
+    **{f"{mbit} Mbit/s, three stations with two of each": part(3, 2, mbit) for mbit in (5, 20)},
+    "20 Mbit/s, three stations with two of each, bursts told 20 ms late": part(3, 2, 20, BURSTS),
+}
+
+
+def small(name, run, case, stack):
+    """What is kept of a run: of each direction Mbit/s, and the mean of its flows' median delays, s."""
+    kept = {"part": name, "case": case, "seed": run["seed"], "stack": stack}
+    for way, direction in (("down", "downlink"), ("up", "uplink")):
+        flows = [flow for flow in run["flows"] if flow["direction"] == direction]
+        delays = [flow["delay_p50_s"] for flow in flows if flow["delay_p50_s"] is not None]
+        kept[way] = sum(flow["goodput_bps"] for flow in flows) / 1e6
+        kept[f"{way}_delay_s"] = statistics.fmean(delays) if delays else None
+    return kept
+
+
+def measure(options):
+    jobs = [(name, SCENARIO, ["cubic"], settings) for name, settings in PARTS.items()]
+    reports = batch(argparse.Namespace(**vars(options) | {"seeds": SEEDS, "sweep_seeds": SEEDS}), jobs)
+    rows = []
+    for name, settings in PARTS.items():
+        rows += [small(name, run, run["linux"]["case"], "kernel") for run in reports.get(name, {"runs": []})["runs"]]
+        rows += [small(name, run, run["case"], "simulator") for run in simulated_runs(SCENARIO, SEEDS, settings, options.program)]
+    return rows
+
+
+def estimate(values, digits):
+    """Mean and half of its 95 % interval, as text. In the simulator nothing is random without bursts."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return "–"
+    mean, half = ESTIMATES.of(values)
+    return f"{mean:.{digits}f}" if half is None or len(set(values)) == 1 else f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def cells(rows, name, case, stack):
+    return [row for row in rows if (row["part"], row["case"], row["stack"]) == (name, case, stack)]
+
+
+def mean(rows, key):
+    return statistics.fmean(row[key] for row in rows)
+
+
+def shares(rows, stack):
+    """Of each part and case of `dsasync`: the part, the case, the lesser direction's share of half of what both have over the fifo, and
+    the share that both have of all of it."""
+    found = []
+    for name in PARTS:
+        plain = cells(rows, name, "fifo", stack)
+        for case in ("dsasync", "told"):
+            ours = cells(rows, name, case, stack)
+            if plain and ours:
+                whole = mean(plain, "down") + mean(plain, "up")
+                down, up = mean(ours, "down"), mean(ours, "up")
+                found.append((name, case, 2 * min(down, up) / whole, (down + up) / whole))
+    return found
+
+
+def verdict(rows, stack):
+    found = shares(rows, stack)
+    missed = [f"{name} ({CASES[case].removeprefix('... ')}: {least:.2f} and {whole:.2f})" for name, case, least, whole in found if least < LEAST or whole < LEAST_OF_ALL]
+    words = f"{'On the kernel' if stack == 'kernel' else 'In the simulator'} it is met in {len(found) - len(missed)} of {len(found)} cells"
+    least = min(found, key=lambda cell: cell[2])
+    return words + (f", and missed in: {'; '.join(missed)}." if missed else f"; the least share of a direction is {least[2]:.2f}.")
+
+
+def table(rows, name):
+    head = ["case", "downloads, Mbit/s: kernel", "simulator", "uploads, Mbit/s: kernel", "simulator", "downloads' delay, ms: kernel", "simulator", "uploads' delay, ms: kernel", "simulator"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for case, words in CASES.items():
+        row = [words]
+        for key, digits, scale in (("down", 2, 1), ("up", 2, 1), ("down_delay_s", 0, 1e3), ("up_delay_s", 0, 1e3)):
+            for stack in ("kernel", "simulator"):
+                values = [one[key] for one in cells(rows, name, case, stack)]
+                row.append(estimate([value * scale for value in values if value is not None], digits))
+        lines.append("| " + " | ".join(row) + " |")
+    return lines
+
+
+def page(data):
+    rows = data["runs"]
+    lines = [
+        "# Downloads beside uploads", "",
+        *wrapped(
+            "Written by `make both-ways` ([`scripts/both_ways_table.py`](../scripts/both_ways_table.py)); do not edit. Intervals are 95 % (Student's t over the runs). Without bursts nothing in "
+            "the simulator is random, and its numbers have none."
+        ),
+        "",
+        *wrapped(
+            "On a radio that both directions share, a base station has one turn on the air for each turn of each of its stations. The ACKs of uploads take its turns, and those of downloads wait at the "
+            "stations behind the uploads' data. With several stations a plain router leaves downloads next to nothing, whatever its queue. `dsasync` tells each station how much it may send "
+            "([`uplink_windows.rs`](../crates/linkhold-core/src/dsasync/uplink_windows.rs)) and has as much below for it "
+            "([`both_ways.rs`](../crates/linkhold-core/src/dsasync/round_trip/both_ways.rs)), so that both directions wait less and have about as much."
+        ),
+        "",
+        *wrapped(
+            f"CUBIC, 20 ms of wired round trip, 25 s of which the last 20 count, {SEEDS} seeds; the router's queue is not visible to the agent, and each station's own queue is a fifo of 100 packets "
+            f"([`{SCENARIO}`](../{SCENARIO})). The kernel's own TCP on Linux {data['kernel']}, {built_from(data)}. **Told**: the plain routers nothing; `dsasync` nothing but, in the last part, "
+            "each burst 20 ms after it began and its end at once; and where the page says so the channel's exact rate. Delays are the means of the flows' medians, one way, the wired half of 10 ms included."
+        ),
+        "",
+        *wrapped(
+            f"Criterion, fixed before measuring: each direction has at least {LEAST} of half of what both together have over the fifo, and both together at least {LEAST_OF_ALL} of all of it. "
+            + verdict(rows, "kernel") + " " + verdict(rows, "simulator")
+        ),
+        "",
+        *wrapped(
+            "Over a queue that serves flows in turn (`fq_codel`, mac80211's) below, ACKs pass before data, and `dsasync` leaves downloads of several stations little more than the router does. "
+            "Not measured here are links whose directions share nothing (crates/linkhold-sim/tests/both_ways.rs) and stations without timestamps (there as well)."
+        ),
+        "",
+    ]
+    for name in PARTS:
+        lines += [f"## {name}", "", *table(rows, name), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=PROGRAM)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "both-ways", help="finished cells")
+    parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
+    parser.add_argument("--known", action="store_true", help="run nothing on the testbed: take the runs that are finished")
+    parser.add_argument("--raw", action="store_true", help="run nothing; write the page from the file")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
+    options = parser.parse_args()
+    if options.check and not options.raw:
+        parser.error("--check goes with --raw")
+    if not options.raw:
+        commit = program_commit(options.program)
+        data = {"commit": commit, "kernel": platform.release(), "runs": measure(options)}
+        RAW.write_text(json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n")
+    text = page(json.loads(RAW.read_text()))
+    if not options.check:
+        PAGE.write_text(text)
+    elif PAGE.read_text() != text:
+        sys.exit(f"{PAGE} is not what {RAW.name} says; write it anew: scripts/both_ways_table.py --raw")
+
+
+if __name__ == "__main__":
+    main()
