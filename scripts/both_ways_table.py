@@ -125,8 +125,8 @@ def page(data):
     lines = [
         "# Downloads beside uploads", "",
         *wrapped(
-            "Written by `make both-ways` ([`scripts/both_ways_table.py`](../scripts/both_ways_table.py)); do not edit. Intervals are 95 % (Student's t over the runs). Without bursts nothing in "
-            "the simulator is random, and its numbers have none."
+            "Written by `make both-ways` ([`scripts/both_ways_table.py`](../scripts/both_ways_table.py)); do not edit. Intervals are 95 % (Student's t over the runs). Most of "
+            "the simulator's parts without bursts have nothing random in them, and their numbers no interval."
         ),
         "",
         *wrapped(

@@ -116,9 +116,10 @@ impl Downlink {
             // all at once when the gate opened, before the data, which then found no turn until the next ones
             // were here.
             let flow = shared.flows.known(slot);
-            let adds_nothing = match packet.tcp.seq_len() {
-                0 => flow.is_answered(),
-                _ => flow.is_owed(packet.tcp.seq_end()),
+            let adds_nothing = match (flow.transport, packet.tcp.seq_len()) {
+                (Transport::Tcp, 0) => flow.is_answered(),
+                (Transport::Tcp, _) => flow.is_owed(packet.tcp.seq_end()),
+                (Transport::Udp, _) => false,
             };
             if flow.held > 0 || !adds_nothing {
                 self.patient = self.patient.min(at);

@@ -222,6 +222,17 @@ fn a_datagram_waits_for_its_turn_where_the_router_s_queue_is_kept_short() {
     assert!(left.iter().position(|&id| id == 20).is_some_and(|at| at <= 2), "{left:?}");
 }
 
+/// It has no sequence numbers, but it is not an ACK without data.
+#[test]
+fn a_datagram_of_a_flow_that_its_station_answers_waits_at_the_gate() {
+    let (mut b, first) = super::round_trips::behind_a_queue(&[]);
+    b.at(1601).call(106);
+    for n in 0..250 {
+        let _ = b.at(1602).down(100, 101, first + n * MSS, MSS);
+    }
+    assert_eq!(b.datagram(500, 106).0, Verdict::Hold);
+}
+
 #[test]
 fn what_comes_back_from_the_transmit_queue_goes_to_the_front() {
     let mut b = roomy(&DsaSyncConfig { reclaim: true, ..plain(Mode::FreezeNudge) });

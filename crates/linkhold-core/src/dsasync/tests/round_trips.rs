@@ -304,7 +304,7 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
 
 /// A download whose pairs take 2 ms, and then a queue that never runs empty; and the number of what comes
 /// next. The other connections of its station are opened before.
-fn behind_a_queue(others: &[u16]) -> (Bench, u32) {
+pub(super) fn behind_a_queue(others: &[u16]) -> (Bench, u32) {
     let mut b = Bench::new(&DsaSyncConfig {
         clamp: Clamp::Always,
         transmit_queue: Duration::from_millis(2),
