@@ -137,7 +137,7 @@ def page(data):
         ),
         "",
         *wrapped(
-            f"CUBIC, 20 ms of wired round trip, 25 s of which the last 20 count, {SEEDS} seeds; the router's queue is not visible to the agent, and each station's own queue is a fifo of 100 packets "
+            f"CUBIC, 20 ms of wired round trip, 25 s of which the last 20 count, {SEEDS} seeds; the router's queue is not visible to the agent, and each station's own queue is a fifo, too "
             f"([`{SCENARIO}`](../{SCENARIO})). The kernel's own TCP on Linux {data['kernel']}, {built_from(data)}. **Told**: the plain routers nothing; `dsasync` nothing but, in the last part, "
             "each burst 20 ms after it began and its end at once; and where the page says so the channel's exact rate. Delays are the means of the flows' medians, one way, the wired half of 10 ms included."
         ),

@@ -11,6 +11,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import sys
 
 import raw_parts
@@ -139,6 +140,22 @@ def model_far(docs):
     return f"{sum(kinds.values())} of {cells} cells are off by more than {100 * FAR_OFF:.0f} %" + (f": {counted}" if counted else "")
 
 
+def both_ways(docs):
+    """What plain routers leave downloads beside uploads, and linkhold, on the kernel."""
+    part = "20 Mbit/s, three stations with two of each"
+    runs = [run for run in json.loads((docs / "both-ways.json").read_text())["runs"] if (run["part"], run["stack"]) == (part, "kernel")]
+
+    def mean(case, way):
+        return statistics.fmean(run[way] for run in runs if run["case"] == case)
+
+    routers = [mean(case, "down") for case in ("fifo", "fq_codel", "mac80211")]
+    whole = mean("fifo", "down") + mean("fifo", "up")
+    return (
+        f"with three stations routers leave the downloads {min(routers):.2f} to {max(routers):.2f} of {whole:.1f} Mbit/s, and linkhold, told nothing, "
+        f"{mean('dsasync', 'down'):.1f}, with {mean('dsasync', 'up'):.1f} for the uploads"
+    )
+
+
 def contents(docs):
     measured, late = Measured(docs), late_ms(docs)
     return {
@@ -146,6 +163,7 @@ def contents(docs):
         "aim": aim(measured),
         "program": paragraph(program(docs)),
         "near": near(measured),
+        "both-ways": both_ways(docs.parent),
         "demo-silent": demo_silent(),
         "silent": silent(measured),
         "late-ms": late,

@@ -20,7 +20,7 @@
 //!   much as the station was told that it may send. With the uplink wait alone, eight downloads beside eight
 //!   uploads over a FIFO had 0.7 of half of 8 to 20 Mbit/s, and now 0.95. If the directions share nothing,
 //!   that only makes a queue below: a link of 20 Mbit/s upward and 5 downward then carries up no more than
-//!   down. For all other pairs of links that were tried it changes nothing, since the rate down is no less.
+//!   down. For the other pairs of links that were tried it changes little: the rate down is no less there.
 //! - **Downlink wait**: what an answered timestamp took beyond the least, less the wait at the station. No
 //!   more than [`ALLOWED`] times what the transmit queue takes: an upload must not be given time for a queue
 //!   that its own ACKs fill. Where the rate is told, the standing queue, which windows leave there. Nothing
