@@ -93,10 +93,10 @@ impl RoundTrips {
         let record = self.stations.get(station)?;
         let uplink = record.uplink.as_ref().filter(|uplink| uplink.is_sending(record.heard))?;
         let rate = self.untold(station)?.taken();
-        let local = self.uplink_radio_part(station)?;
-        if rate >= uplink.rate() || !uplink.is_greedy(local) {
+        if rate >= uplink.rate() {
             return None;
         }
+        let local = self.uplink_radio_part(station).filter(|&local| uplink.is_greedy(local))?;
         Some(Duration::from_nanos((uplink.allowed(local) / rate) as u64).min(LONGEST))
     }
 

@@ -66,9 +66,12 @@ impl RadioPart {
     /// No longer than the least of a segment. All answers of timestamps that are remembered may have waited
     /// behind downloads, and at the station behind data that was allowed because of that wait: with 528 ms
     /// for this over 5 Mbit/s, a queue of as much stood at the station for as long as the uploads lasted.
+    #[inline]
     pub fn uplink(&self) -> Option<Duration> {
-        let answered = self.turned.get().or_else(|| self.echoed.get());
-        [answered, self.least()].into_iter().flatten().min()
+        match (self.turned.get().or_else(|| self.echoed.get()), self.least()) {
+            (Some(answered), Some(least)) => Some(answered.min(least)),
+            (answered, least) => answered.or(least),
+        }
     }
 
     /// The station acknowledged what was sent up to `newest` of the probe's segments. A full segment takes
