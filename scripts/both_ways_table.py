@@ -12,10 +12,9 @@ import json
 import pathlib
 import platform
 import statistics
-import sys
 
 from estimates import PROGRAM, ROOT, Estimates, built_from, program_commit, simulated_runs
-from marks import wrapped
+from marks import table, wrapped, write_whole
 from testbed_table import batch
 
 PAGE, RAW = ROOT / "docs" / "both-ways.md", ROOT / "docs" / "both-ways.json"
@@ -68,12 +67,8 @@ def measure(options):
 
 
 def estimate(values, digits):
-    """Mean and half of its 95 % interval, as text. In the simulator nothing is random without bursts."""
-    values = [value for value in values if value is not None]
-    if not values:
-        return "–"
-    mean, half = ESTIMATES.of(values)
-    return f"{mean:.{digits}f}" if half is None or len(set(values)) == 1 else f"{mean:.{digits}f} ± {half:.{digits}f}"
+    """As text; what does not vary, as where nothing is random, has no interval."""
+    return ESTIMATES.text(values if len(set(values)) > 1 else values[:1], digits)
 
 
 def cells(rows, name, case, stack):
@@ -107,17 +102,16 @@ def verdict(rows, stack):
     return words + (f", and missed in: {'; '.join(missed)}." if missed else f"; the least share of a direction is {least[2]:.2f}.")
 
 
-def table(rows, name):
+def part_table(rows, name):
     head = ["case", "downloads, Mbit/s: kernel", "simulator", "uploads, Mbit/s: kernel", "simulator", "downloads' delay, ms: kernel", "simulator", "uploads' delay, ms: kernel", "simulator"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    body = []
     for case, words in CASES.items():
         row = [words]
         for key, digits, scale in (("down", 2, 1), ("up", 2, 1), ("down_delay_s", 0, 1e3), ("up_delay_s", 0, 1e3)):
             for stack in ("kernel", "simulator"):
-                values = [one[key] for one in cells(rows, name, case, stack)]
-                row.append(estimate([value * scale for value in values if value is not None], digits))
-        lines.append("| " + " | ".join(row) + " |")
-    return lines
+                row.append(estimate([one[key] * scale for one in cells(rows, name, case, stack) if one[key] is not None], digits))
+        body.append(row)
+    return table(head, body)
 
 
 def page(data):
@@ -154,7 +148,7 @@ def page(data):
         "",
     ]
     for name in PARTS:
-        lines += [f"## {name}", "", *table(rows, name), ""]
+        lines += [f"## {name}", "", *part_table(rows, name)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -174,10 +168,7 @@ def main():
         data = {"commit": commit, "kernel": platform.release(), "runs": measure(options)}
         RAW.write_text(json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n")
     text = page(json.loads(RAW.read_text()))
-    if not options.check:
-        PAGE.write_text(text)
-    elif PAGE.read_text() != text:
-        sys.exit(f"{PAGE} is not what {RAW.name} says; write it anew: scripts/both_ways_table.py --raw")
+    write_whole(PAGE, text, options.check, "scripts/both_ways_table.py --raw")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 and a report never differ in their statistics."""
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -81,3 +82,11 @@ class Estimates:
         told = json.loads(answer)
         half = None if told["ci95"] is None else (told["ci95"][1] - told["ci95"][0]) / 2
         return told["mean"], half
+
+    def text(self, numbers, digits=3, scale=1.0):
+        """Mean and half of the interval, as a table has them; a dash where there is no number."""
+        mean, half = self.of([number for number in numbers if number is not None and not math.isnan(number)])
+        if mean is None:
+            return "–"
+        text = f"{mean * scale:.{digits}f}"
+        return text if half is None else f"{text} ± {half * scale:.{digits}f}"

@@ -16,7 +16,7 @@ import pathlib
 import sys
 
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
-from marks import listed, wrapped
+from marks import listed, wrapped, write_whole
 from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
@@ -452,10 +452,7 @@ def main():
             raw["simulator"] = simulated(options, program_commit())
         RAW.write_text(json.dumps(raw, separators=(",", ":")).replace('},"', '},\n"') + "\n")
     text = Page(raw).text()
-    if not options.check:
-        PAGE.write_text(text)
-    elif PAGE.read_text() != text:
-        sys.exit(f"{PAGE} is not what docs/late.json says; write it anew: scripts/late_table.py --raw")
+    write_whole(PAGE, text, options.check, "scripts/late_table.py --raw")
 
 
 if __name__ == "__main__":

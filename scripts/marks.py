@@ -88,3 +88,17 @@ def write(page, text):
     partial = page.with_name(f".{page.name}.partial")
     partial.write_text(text)
     partial.replace(page)
+
+
+def write_whole(page, text, check, again):
+    """Writes a page that a script makes whole; with `check` it ends where the page says something else, and names the command that
+    writes it `again`."""
+    if not check:
+        write(page, text)
+    elif page.read_text() != text:
+        sys.exit(f"{page} is not what was measured; write it anew: {again}")
+
+
+def table(head, rows):
+    """The lines of a table, and an empty one behind it."""
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows), ""]

@@ -11,9 +11,9 @@ import json
 import math
 import pathlib
 import re
-import statistics
 import sys
 
+import both_ways_table
 import raw_parts
 import testbed_numbers
 from estimates import ROOT, built_from, simulated_runs
@@ -143,10 +143,10 @@ def model_far(docs):
 def both_ways(docs):
     """What plain routers leave downloads beside uploads, and linkhold, on the kernel."""
     part = "20 Mbit/s, three stations with two of each"
-    runs = [run for run in json.loads((docs / "both-ways.json").read_text())["runs"] if (run["part"], run["stack"]) == (part, "kernel")]
+    runs = json.loads((docs / "both-ways.json").read_text())["runs"]
 
     def mean(case, way):
-        return statistics.fmean(run[way] for run in runs if run["case"] == case)
+        return both_ways_table.mean(both_ways_table.cells(runs, part, case, "kernel"), way)
 
     routers = [mean(case, "down") for case in ("fifo", "fq_codel", "mac80211")]
     whole = mean("fifo", "down") + mean("fifo", "up")

@@ -22,11 +22,12 @@ import tempfile
 
 import raw_parts
 from estimates import PROGRAM, ROOT, Estimates, built_from, program_commit, simulated_runs
-from marks import wrapped
+from marks import table, wrapped, write_whole
 from testbed_table import batch
 
 PAGE, SIM, KERNEL, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-kernel.json", "udp-quic.json"))
 ESTIMATES = Estimates()
+estimate = ESTIMATES.text
 CASES = {
     "fifo": "no mechanism, fifo of 100",
     "fq_codel": "no mechanism, `fq_codel`",
@@ -62,15 +63,6 @@ QUIC_CASES = {
 }
 
 
-def estimate(values, digits=3, scale=1.0):
-    """Mean and half of its 95 % interval, as text."""
-    mean, half = ESTIMATES.of([value for value in values if value is not None and not math.isnan(value)])
-    if mean is None:
-        return "–"
-    text = f"{mean * scale:.{digits}f}"
-    return text if half is None else f"{text} ± {half * scale:.{digits}f}"
-
-
 def measure(command, variable):
     """What a test writes to the file that `variable` names."""
     with tempfile.TemporaryDirectory() as folder:
@@ -81,11 +73,6 @@ def measure(command, variable):
 
 def keep(path, measured):
     path.write_text(json.dumps(measured, separators=(",", ":"), sort_keys=True) + "\n")
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
 def world_words(world):
@@ -495,10 +482,7 @@ def main():
     quic_data = json.loads(QUIC.read_text()) if QUIC.exists() else None
     kernel_data = json.loads(KERNEL.read_text()) if KERNEL.exists() else None
     text = page(json.loads(SIM.read_text()), kernel_data, quic_data)
-    if not options.check:
-        PAGE.write_text(text)
-    elif PAGE.read_text() != text:
-        sys.exit(f"{PAGE} is not what its json files say; write it anew: scripts/udp_table.py --raw")
+    write_whole(PAGE, text, options.check, "scripts/udp_table.py --raw")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class BothWays(unittest.TestCase):
         self.assertIn("it is met in 12 of 12 cells", table.verdict(measured, "kernel"))
 
     def test_what_is_missing_has_a_dash_and_what_does_not_vary_no_interval(self):
-        lines = table.table(rows((5, 4.5)), next(iter(table.PARTS)))
+        lines = table.part_table(rows((5, 4.5)), next(iter(table.PARTS)))
         self.assertIn("| 5.00 | 5.00 | 4.50 | 4.50 | 20 | 20 | – | – |", next(line for line in lines if "told nothing" in line))
 
 
