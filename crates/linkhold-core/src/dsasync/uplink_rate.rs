@@ -113,12 +113,17 @@ impl UplinkRate {
     /// True if the station had sent something shortly before `time`, and its rate is known.
     #[inline]
     pub fn is_sending(&self, time: Instant) -> bool {
-        self.filled && time <= self.heard + PAUSE
+        self.filled && self.had_sent(time)
     }
 
     /// True if the station had sent much shortly before `time`, be its rate known or not.
     pub fn has_much(&self, time: Instant, local: Duration) -> bool {
-        time <= self.heard + PAUSE && self.is_greedy(local)
+        self.had_sent(time) && self.is_greedy(local)
+    }
+
+    /// True if it had sent something shortly before `time`.
+    fn had_sent(&self, time: Instant) -> bool {
+        time <= self.heard + PAUSE
     }
 
     /// True if the station may not send much more than it does: otherwise it has little to send, and its data
@@ -149,7 +154,7 @@ impl UplinkRate {
     pub fn interrupt(&mut self, now: Instant) {
         self.margin.looked = now;
         (self.began, self.bytes) = (now, 0);
-        self.cut_off = now <= self.heard + PAUSE || (self.cut_off && now <= self.came + LONGEST_SILENCE);
+        self.cut_off = self.had_sent(now) || (self.cut_off && now <= self.came + LONGEST_SILENCE);
         if self.cut_off {
             self.heard = now;
         }

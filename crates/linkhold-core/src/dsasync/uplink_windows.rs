@@ -85,13 +85,15 @@ pub(super) fn tell_station(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
+    if !round_trips.measures() {
+        return;
+    }
     if packet.tcp.flags.contains(TcpFlags::SYN)
-        && round_trips.measures()
         && let Some(TcpTimestamp { value, .. }) = packet.tcp.timestamp
     {
         round_trips.on_stations_syn(now, packet.station, shared.flows.id(slot), value);
     }
-    if packet.tcp.payload_len > 0 && round_trips.measures() && !shared.monitor.tfp(packet.station) {
+    if packet.tcp.payload_len > 0 && !shared.monitor.tfp(packet.station) {
         tell_how_far(now, shared, round_trips, slot, packet, out);
     }
 }

@@ -68,7 +68,8 @@ impl RoundTrips {
         let queued = self.bdp.carried_in(self.transmit_queue);
         let untold = self.untold(station)?;
         let local = self.local_part(station)?;
-        let passes = self.usual_radio_part(station)? + self.wait_beside_uploads(station);
+        let usual = self.usual_radio_part(station)?;
+        let passes = self.equal_wait(station).map_or(local, |equal| local.max(usual + equal));
         let own = untold.most_below(passes, queued, fair)?;
         Some((shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64)), local))
     }

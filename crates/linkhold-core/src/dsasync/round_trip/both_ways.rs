@@ -89,7 +89,7 @@ impl RoundTrips {
 
     /// Time in which the station is sent as much as it was told that it may send; `None` if it is sent no
     /// less than comes from it, or sends next to nothing.
-    fn equal_wait(&self, station: StationId) -> Option<Duration> {
+    pub(super) fn equal_wait(&self, station: StationId) -> Option<Duration> {
         let record = self.stations.get(station)?;
         let uplink = record.uplink.as_ref().filter(|uplink| uplink.is_sending(record.heard))?;
         let rate = self.untold(station)?.taken();
@@ -119,6 +119,7 @@ impl RoundTrips {
             return Duration::ZERO;
         }
         if self.bdp.is_told() {
+            // Halfway to two equal stations.
             return if self.bdp.stations() < 1.5 { self.bdp.standing() } else { Duration::ZERO };
         }
         let Some(untold) = self.untold(station) else { return Duration::ZERO };

@@ -361,23 +361,15 @@ fn an_ack_without_data_passes_the_gate_that_holds_data() {
     let (mut b, first) = behind_a_queue(&[102, 103]);
     let hold = |b: &mut Bench, n: u32| b.at(1602).down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold;
     assert!((0..250).filter(|&n| hold(&mut b, n)).count() > 40);
-    let mut ack = |flow| {
+    let ack = |b: &mut Bench, flow, seq| {
         let flags = TcpFlags::ACK;
-        let tcp = TcpSegment { seq: Seq(1000), ack: Seq(1), window: 60_000, flags, ..Default::default() };
+        let tcp = TcpSegment { seq: Seq(seq), ack: Seq(1), window: 60_000, flags, ..Default::default() };
         b.packet(Direction::Downlink, Origin::Arrival, 500, flow, &tcp).0
     };
-    assert!(matches!(ack(102), Verdict::Forward(_)));
-    assert_eq!(ack(104), Verdict::Hold, "of a stranger");
+    assert!(matches!(ack(&mut b, 102, 1000), Verdict::Forward(_)));
+    assert_eq!(ack(&mut b, 104, 1000), Verdict::Hold, "of a stranger");
     assert_eq!(b.down(501, 103, 1000, MSS).0, Verdict::Hold, "data of another connection");
-    let behind = TcpSegment {
-        seq: Seq(2000),
-        ack: Seq(1),
-        window: 60_000,
-        flags: TcpFlags::ACK,
-        ..Default::default()
-    };
-    let (verdict, _) = b.packet(Direction::Downlink, Origin::Arrival, 502, 103, &behind);
-    assert_eq!(verdict, Verdict::Hold, "behind that");
+    assert_eq!(ack(&mut b, 103, 2000), Verdict::Hold, "behind that");
 }
 
 /// What a sender repairs after its timeout is at an end once it is acknowledged: the mark that stood there
