@@ -38,6 +38,7 @@ enum Event {
 }
 
 /// The surroundings of one node.
+#[derive(Default)]
 pub struct Around {
     own: Point,
     places: Vec<Point>,
@@ -91,15 +92,20 @@ pub struct Net {
     pub channels: BTreeMap<Option<u8>, u64>,
     pub events_handled: u64,
     /// By number: the packet, and its hops.
-    packets: BTreeMap<u64, (Data, u32)>,
-    queue: BinaryHeap<Reverse<(Instant, u64)>>,
-    events: BTreeMap<u64, Event>,
+    packets: Vec<Option<(Data, u32)>>,
+    /// When an event is due, its number, and its place in `events`.
+    queue: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    events: Vec<Option<Event>>,
+    /// Places in `events` that are free.
+    free_places: Vec<usize>,
     epoch: u64,
-    /// How often a router was called.
     /// Destinations whose routes may have changed in this event, a bit each.
     changed: u128,
+    // Properties call routers millions of times: these are kept for the next call.
     before: Vec<Option<Node>>,
     after: Vec<Option<Node>>,
+    around: Around,
+    actions: Vec<RouteAction>,
     stream: Stream,
 }
 
@@ -134,13 +140,16 @@ impl Net {
             bytes: 0,
             channels: BTreeMap::new(),
             events_handled: 0,
-            packets: BTreeMap::new(),
+            packets: Vec::new(),
             queue: BinaryHeap::new(),
-            events: BTreeMap::new(),
+            events: Vec::new(),
+            free_places: Vec::new(),
             epoch: 0,
             changed: 0,
             before: Vec::new(),
             after: Vec::new(),
+            around: Around::default(),
+            actions: Vec::new(),
             stream: Stream::new(seed, "test-net", 0),
         };
         for node in 0..count as u32 {
@@ -154,7 +163,10 @@ impl Net {
             && self.on[other.get()]
             && match &self.links {
                 Some(links) => links.contains(&(one.0, other.0)) || links.contains(&(other.0, one.0)),
-                None => self.places[one.get()].distance(self.places[other.get()]) <= self.range,
+                None => {
+                    let (one, other) = (self.places[one.get()], self.places[other.get()]);
+                    (one.x - other.x).powi(2) + (one.y - other.y).powi(2) <= self.range.powi(2)
+                }
             }
     }
 
@@ -163,27 +175,31 @@ impl Net {
         self.call(Node(at), |router, now, around, out| router.on_failure(now, Node(to), None, around, out));
     }
 
-    pub fn around(&self, node: Node) -> Around {
-        let neighbours = (0..self.places.len() as u32)
-            .map(Node)
-            .filter(|&other| other != node && self.linked(node, other))
-            .map(|other| Neighbour {
-                node: other,
-                place: self.places[other.get()],
-                free_channels: self.free[other.get()],
-            });
-        Around {
-            own: self.places[node.get()],
-            places: self.places.clone(),
-            neighbours: neighbours.collect(),
-            free: self.free[node.get()],
-        }
+    fn look(&self, node: Node, around: &mut Around) {
+        around.own = self.places[node.get()];
+        around.free = self.free[node.get()];
+        around.places.clone_from(&self.places);
+        around.neighbours.clear();
+        around.neighbours.extend(
+            (0..self.places.len() as u32)
+                .map(Node)
+                .filter(|&other| other != node && self.linked(node, other))
+                .map(|other| Neighbour {
+                    node: other,
+                    place: self.places[other.get()],
+                    free_channels: self.free[other.get()],
+                }),
+        );
     }
 
     fn post(&mut self, after: Duration, event: Event) {
         self.epoch += 1;
-        self.events.insert(self.epoch, event);
-        self.queue.push(Reverse((self.now + after, self.epoch)));
+        let place = self.free_places.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.queue.push(Reverse((self.now + after, self.epoch, place)));
     }
 
     fn arm(&mut self, node: Node) {
@@ -197,18 +213,22 @@ impl Net {
         let (source, destination) = (Node(source), Node(destination));
         let data = Data { packet: PacketId(packet), source, destination, since: self.now };
         self.fates.insert(packet, Fate::Pending);
-        self.packets.insert(packet, (data, 0));
+        if self.packets.len() <= packet as usize {
+            self.packets.resize(packet as usize + 1, None);
+        }
+        self.packets[packet as usize] = Some((data, 0));
         self.call(source, |router, now, around, out| router.on_packet(now, data, None, around, out));
     }
 
     /// Handles every event until `end`, and looks for loops to where it may have changed routes.
     pub fn run(&mut self, end: Instant) {
-        while let Some(&Reverse((at, epoch))) = self.queue.peek() {
+        while let Some(&Reverse((at, _, place))) = self.queue.peek() {
             if at > end {
                 break;
             }
             self.queue.pop();
-            let event = self.events.remove(&epoch).expect("each event is queued once");
+            let event = self.events[place].take().expect("each event is queued once");
+            self.free_places.push(place);
             assert!(at >= self.now);
             self.now = at;
             self.changed = 0;
@@ -293,7 +313,7 @@ impl Net {
                 self.call(at, |router, now, around, out| router.on_failure(now, to, data, around, out));
             }
             Event::Packet { from, to, data } => {
-                let hops = self.packets[&data.packet.0].1;
+                let (_, hops) = self.packets[data.packet.0 as usize].expect("only packets that were sent");
                 if data.destination == to {
                     self.settle(data.packet, Fate::Delivered { hops });
                 } else if hops >= MAX_HOPS {
@@ -308,19 +328,20 @@ impl Net {
     }
 
     fn call(&mut self, node: Node, step: impl FnOnce(&mut Router, Instant, &Around, &mut Vec<RouteAction>)) {
-        let around = self.around(node);
-        let mut out = Vec::new();
         let (mut before, mut after) = (std::mem::take(&mut self.before), std::mem::take(&mut self.after));
+        let (mut around, mut out) = (std::mem::take(&mut self.around), std::mem::take(&mut self.actions));
+        self.look(node, &mut around);
         let known = self.next_hops(node, &mut before);
         step(&mut self.routers[node.get()], self.now, &around, &mut out);
         self.next_hops(node, &mut after);
         for (destination, (old, new)) in before.iter().zip(&after).enumerate() {
             self.changed |= u128::from(!known || old != new) << destination;
         }
-        (self.before, self.after) = (before, after);
-        for action in out {
+        for action in out.drain(..) {
             self.act(node, action);
         }
+        (self.before, self.after) = (before, after);
+        (self.around, self.actions) = (around, out);
         self.arm(node);
     }
 
@@ -339,7 +360,8 @@ impl Net {
             RouteAction::Drop { packet, reason } => self.settle(packet, Fate::Dropped(reason)),
             RouteAction::Send { packet, to, channel } => {
                 *self.channels.entry(channel).or_default() += 1;
-                let (data, hops) = self.packets.get_mut(&packet.0).expect("only packets that were sent");
+                let (data, hops) =
+                    self.packets[packet.0 as usize].as_mut().expect("only packets that were sent");
                 *hops += 1;
                 let data = *data;
                 self.unicast(node, to, channel, Some(data), Event::Packet { from: node, to, data });
