@@ -1,7 +1,7 @@
 //! Which of many components wakes first: a tournament over their times.
 //!
-//! Setting a time takes O(log n), finding the first O(1), and neither allocates. At one instant the lower
-//! rank comes first, then the lower slot, so that the order never depends on history.
+//! Setting a time takes at most O(log n), finding the first O(1), and neither allocates. At one instant the
+//! lower rank comes first, then the lower slot, so that the order never depends on history.
 
 use linkhold_core::time::Instant;
 
@@ -33,12 +33,20 @@ impl Wakeups {
 
     /// Wakes `slot` at `at`, and no longer at the time set before.
     pub fn set(&mut self, slot: usize, at: Instant, rank: u8) {
+        if self.wakes[slot] == (at, rank) {
+            return;
+        }
         self.wakes[slot] = (at, rank);
         let mut node = (self.wakes.len() + slot) / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
             let right_is_first = self.wakes[right as usize] < self.wakes[left as usize];
-            self.winners[node] = if right_is_first { right } else { left };
+            let winner = if right_is_first { right } else { left };
+            // Another slot that still wins here did so with the same time: nothing changes further up.
+            if winner == self.winners[node] && winner as usize != slot {
+                return;
+            }
+            self.winners[node] = winner;
             node /= 2;
         }
     }
