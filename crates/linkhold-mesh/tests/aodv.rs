@@ -442,8 +442,8 @@ fn most_packets_of_a_moving_mesh_arrive() {
     assert_eq!((&net.fates, net.messages, net.bytes), (&again.fates, again.messages, again.bytes));
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(8))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(40))]
 
     /// The same where nobody stops sending, for longer than a route is remembered.
     #[test]
@@ -464,8 +464,8 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(40))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(200))]
 
     /// The network looks for loops after every event, and each packet comes back once (`common`).
     #[test]

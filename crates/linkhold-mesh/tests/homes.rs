@@ -296,8 +296,8 @@ fn moving(nodes: u32, routing: Routing, per_band: u32) -> MeshConfig {
     MeshConfig { local_repair: true, ..walking(nodes, routing, Channels::Shared(spectrum)) }
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(24))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(120))]
 
     /// Whatever moves and disturbs, each packet is delivered once or dropped once, and none stays for ever.
     #[test]

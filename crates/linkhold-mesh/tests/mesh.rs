@@ -287,8 +287,8 @@ fn moving(nodes: u32, routing: Routing, shared: bool) -> MeshConfig {
     walking(nodes, routing, channels)
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(24))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(120))]
 
     /// Whatever moves and disturbs, each packet is delivered once or dropped once, and none stays for ever.
     #[test]

@@ -216,8 +216,8 @@ fn most_packets_of_a_moving_mesh_arrive_and_a_run_repeats_byte_for_byte() {
     assert_eq!((&one.fates, one.messages, one.bytes), (&again.fates, again.messages, again.bytes));
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(40))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(200))]
 
     /// The network looks for loops after every event, and each packet comes back once (`common`).
     #[test]

@@ -232,8 +232,8 @@ fn play(config: &AirConfig, seed: u64, steps: &[Step]) -> (Driver, Vec<Frame>, V
     (driver, put, reclaimed)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(300), ..ProptestConfig::default() })]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::at_least(300))]
 
     #[test]
     fn every_frame_ends_exactly_once(config in any_config(), seed: u64, steps in any_steps()) {

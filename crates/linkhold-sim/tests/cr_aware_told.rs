@@ -347,8 +347,8 @@ fn invented() -> impl Strategy<Value = Invented> {
     (0u64..BUSY.as_millis(), any::<bool>()).prop_map(|(ms, begins)| (Instant::from_millis(ms), begins))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..linkhold_testing::costly(96) })]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(480).without_regressions())]
     #[test]
     fn an_upload_ends_whatever_cr_aware_is_told(
         network in network(),

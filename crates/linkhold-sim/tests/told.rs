@@ -131,8 +131,8 @@ fn the_scenario_as_told_has_one_radio_and_says_in_each_case_what_was_told() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..linkhold_testing::costly(48) })]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(240).without_regressions())]
     #[test]
     fn a_download_ends_whatever_its_mechanism_is_told(
         (late, end_late) in (0u32..120, 0u32..120), missed in prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0],

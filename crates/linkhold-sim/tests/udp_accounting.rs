@@ -151,8 +151,8 @@ fn check(record: &RunRecord) -> Result<UdpRecord, TestCaseError> {
     Ok(all)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..linkhold_testing::costly(64) })]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(320).without_regressions())]
     #[test]
     fn in_a_cell(cell in any_cell(), seed in 1u64..1000) {
         let text = cell.text();

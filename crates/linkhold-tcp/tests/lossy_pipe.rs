@@ -203,8 +203,8 @@ fn run(case: &Case) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(4000), ..ProptestConfig::default() })]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::at_least(4000))]
     #[test]
     fn every_byte_arrives_once_and_the_connection_closes(case in cases()) {
         run(&case);

@@ -4,7 +4,10 @@
 //! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where
 //! a case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
 //! down would not grow in `make soak`. So such a property names the number for `make test`, and grows in
-//! proportion.
+//! proportion ([`costly`]).
+//!
+//! In `proptest!`, the environment wins over a property's own settings (proptest 1.2 and later), so that each
+//! of them would draw `PROPTEST_CASES`. [`properties!`] is `proptest!` where what the property says stands.
 
 #![forbid(unsafe_code)]
 
@@ -18,12 +21,71 @@ use proptest::test_runner::Config;
 /// The value of `PROPTEST_CASES` for which a property draws the number of cases that it names.
 const USUAL: u64 = 1000;
 
-/// Settings of a property whose cases are costly: it draws `cases` of them where `PROPTEST_CASES` is 1,000 or
-/// not set, and otherwise in proportion, at least one.
+/// How many cases a property draws, and whether those that fail are kept for the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cases {
+    count: u32,
+    keeps_failures: bool,
+}
+
+/// The cases of a property that are costly: `cases` of them where `PROPTEST_CASES` is 1,000 or not set, and
+/// otherwise in proportion, at least one.
 #[must_use]
-pub fn costly(cases: u32) -> Config {
+pub fn costly(cases: u32) -> Cases {
     let asked = std::env::var("PROPTEST_CASES").ok();
-    Config { cases: in_proportion(cases, asked.as_deref()), ..Config::default() }
+    Cases { count: in_proportion(cases, asked.as_deref()), keeps_failures: true }
+}
+
+/// The cases of a property that are cheap: as many as others draw, but no fewer than `cases`.
+#[must_use]
+pub fn at_least(cases: u32) -> Cases {
+    Cases { count: Config::default().cases.max(cases), keeps_failures: true }
+}
+
+impl Cases {
+    /// Keeps no file of cases that failed.
+    #[must_use]
+    pub const fn without_regressions(self) -> Self {
+        Self { keeps_failures: false, ..self }
+    }
+
+    /// The settings of the property `name` with these cases.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn config(self, name: &'static str) -> Config {
+        let usual = Config::default();
+        let failure_persistence = usual.failure_persistence.clone().filter(|_| self.keeps_failures);
+        Config { cases: self.count, test_name: Some(name), failure_persistence, ..usual }
+    }
+}
+
+#[doc(hidden)]
+pub use proptest as __proptest;
+
+/// `proptest!`, where the number of cases that stands here is drawn: see the crate's documentation.
+///
+/// ```
+/// linkhold_testing::properties! {
+///     #![cases(linkhold_testing::costly(24))]
+///
+///     fn sums_commute(one in 0u32..100, other: u16) {
+///         assert_eq!(one + u32::from(other), u32::from(other) + one);
+///     }
+/// }
+///
+/// sums_commute();
+/// ```
+#[macro_export]
+macro_rules! properties {
+    (#![cases($cases:expr)] $($(#[$meta:meta])* fn $name:ident($($argument:tt)+) $body:block)*) => {
+        $(
+            $(#[$meta])*
+            fn $name() {
+                let mut config = $crate::Cases::config($cases, concat!(module_path!(), "::", stringify!($name)));
+                $crate::__proptest::proptest_helper!(@_BODY2 config ($($argument)+) [] $body);
+            }
+        )*
+    };
 }
 
 /// `asked` is the text of `PROPTEST_CASES`. What is no number counts as not set: proptest itself warns of it.
@@ -68,6 +130,8 @@ pub fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     #[test]
@@ -84,5 +148,29 @@ mod tests {
             assert_eq!(in_proportion(24, asked), drawn, "{asked:?}");
         }
         assert_eq!(in_proportion(u32::MAX, Some("300000")), u32::MAX);
+    }
+
+    static DRAWN: AtomicU32 = AtomicU32::new(0);
+
+    crate::properties! {
+        #![cases(Cases { count: 7, keeps_failures: false })]
+
+        fn draws_seven(_one in 0u32..10, _other: bool) {
+            DRAWN.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// `make test` runs this with 1,000 in `PROPTEST_CASES`.
+    #[test]
+    fn a_property_draws_what_it_says_whatever_the_environment_says() {
+        draws_seven();
+        assert_eq!(DRAWN.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn cheap_properties_draw_no_fewer_than_they_say() {
+        let usual = Config::default().cases;
+        assert_eq!((at_least(usual + 1).count, at_least(1).count), (usual + 1, usual));
+        assert!(at_least(1).without_regressions().config("name").failure_persistence.is_none());
     }
 }

@@ -67,6 +67,27 @@ fn no_comment_line_is_too_wide() {
     assert!(wide.is_empty(), "comment lines wider than {WIDEST_COMMENT} characters\n{}", wide.concat());
 }
 
+/// The environment wins over the settings that `proptest!` is given (`linkhold-testing` says more).
+#[test]
+fn no_property_names_a_number_of_cases_that_the_environment_overrides() {
+    let mut files = Vec::new();
+    for folder in packages().iter().flat_map(|name| ["src", "tests"].map(|folder| name.join(folder))) {
+        if folder.is_dir() {
+            rust_files(&folder, &mut files);
+        }
+    }
+    let mut settings = 0;
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        for line in text.lines().filter(|line| line.trim_start().starts_with("#![proptest_config(")) {
+            settings += 1;
+            let names_cases = line.contains("cases:") || line.contains("with_cases");
+            assert!(!names_cases, "{}: {line}: use linkhold_testing::properties!", file.display());
+        }
+    }
+    assert!(settings > 0, "no property was found");
+}
+
 /// The number and width of each comment line that is too wide, though it could be broken: a URL or a row of a
 /// Markdown table cannot.
 fn too_wide(source: &str) -> Vec<(usize, usize)> {

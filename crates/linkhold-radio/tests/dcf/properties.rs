@@ -30,8 +30,8 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(200))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(200))]
 
     /// Every frame taken is sent, given up or held; each receiver has each frame at most once, and what an
     /// acknowledged frame's receiver has of one sender is in order.

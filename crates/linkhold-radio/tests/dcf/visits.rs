@@ -137,8 +137,8 @@ fn two_that_visit_each_other_meet() {
     assert!(lost * 20 < outcomes.len(), "{lost} of {}", outcomes.len());
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(48))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(48))]
 
     /// Wherever radios listen and whenever they are silenced, every frame has one fate, and none arrives
     /// twice.

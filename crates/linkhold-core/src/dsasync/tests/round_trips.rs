@@ -129,8 +129,8 @@ fn run(plan: TwoWay, ups: &[Up]) -> (Option<Duration>, Option<u32>) {
     (b.agent.shared.flows.known(slot).wired.get(), least)
 }
 
-proptest! {
-    #![proptest_config(linkhold_testing::costly(64))]
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(320))]
 
     #[test]
     fn no_copy_and_no_thought_is_taken_for_a_round_trip(
