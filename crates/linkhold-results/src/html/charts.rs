@@ -427,11 +427,18 @@ fn paper_cases(rows: &[&FigureRow], label: &str) -> Value {
     out
 }
 
+/// An interval of less than this share of the number is what rounding leaves of equal seeds. An axis would be
+/// scaled to it.
+const ROUNDING: f64 = 1e-9;
+
 fn error_bars(rows: &[&&FigureRow]) -> Value {
+    let length = |row: &FigureRow, length: f64| {
+        if length < ROUNDING * row.measured.abs() { 0.0 } else { length }
+    };
     let above: Vec<Option<f64>> =
-        rows.iter().map(|row| row.ci95.map(|[_, high]| high - row.measured)).collect();
+        rows.iter().map(|row| row.ci95.map(|[_, high]| length(row, high - row.measured))).collect();
     let below: Vec<Option<f64>> =
-        rows.iter().map(|row| row.ci95.map(|[low, _]| row.measured - low)).collect();
+        rows.iter().map(|row| row.ci95.map(|[low, _]| length(row, row.measured - low))).collect();
     json!({"type": "data", "symmetric": false, "array": above, "arrayminus": below, "thickness": 1.5, "width": 5})
 }
 
@@ -500,6 +507,21 @@ mod tests {
             }
         }
         assert_eq!(places.len(), 48, "each whisker has a place of its own");
+    }
+
+    #[test]
+    fn an_interval_that_only_rounding_makes_has_no_length() {
+        let row = |low: f64, high: f64| FigureRow {
+            measured: 0.9983,
+            ci95: Some([0.9983 - low, 0.9983 + high]),
+            ..FigureRow::default()
+        };
+        let (equal, apart) = (row(3e-16, 2e-16), row(0.001, 0.002));
+        let bars = error_bars(&[&&equal, &&apart]);
+        for side in ["array", "arrayminus"] {
+            assert_eq!(bars[side][0], json!(0.0), "{bars}");
+            assert!(bars[side][1].as_f64().unwrap() > 5e-4, "{bars}");
+        }
     }
 
     #[test]

@@ -25,8 +25,10 @@ figure { margin: 1.2rem 0 2rem; }
 figcaption { max-width: 46rem; font-size: .92rem; }
 .chart { width: 100%; }
 .scroll { overflow-x: auto; }
+.wide { width: max-content; min-width: 100%; max-width: calc(100vw - 3rem); margin-left: 50%; transform: translateX(-50%); }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .93rem; font-variant-numeric: tabular-nums; }
 th, td { white-space: nowrap; padding: .4rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
+.wide th, .wide td { padding: .35rem .45rem; font-size: .86rem; }
 th { background: var(--tint); font-weight: 600; }
 td.text, th.text { text-align: left; white-space: normal; min-width: 7rem; }
 .verdict { border-left: 4px solid var(--accent); background: var(--tint); padding: .7rem 1rem; margin: 1rem 0; }
@@ -126,6 +128,9 @@ impl Page {
     }
 }
 
+/// Columns from which on a table may be wider than the text around it.
+const MANY_COLUMNS: usize = 9;
+
 /// A table from a header and rows of HTML cells; the columns in `text_columns` are aligned left.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>], text_columns: &[usize]) -> String {
     let class = |index: usize| if text_columns.contains(&index) { " class=\"text\"" } else { "" };
@@ -137,7 +142,10 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>], text_columns: &[usize
         .iter()
         .map(|row| format!("<tr>{}</tr>", cells("td", &mut row.iter().map(String::as_str))))
         .collect();
-    format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>")
+    let wide = if header.len() >= MANY_COLUMNS { " wide" } else { "" };
+    format!(
+        "<div class=\"scroll{wide}\"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 }
 
 /// A folded block of preformatted text.
