@@ -152,7 +152,7 @@ fn check(record: &RunRecord) -> Result<UdpRecord, TestCaseError> {
 }
 
 linkhold_testing::properties! {
-    #![cases(linkhold_testing::costly(320).without_regressions())]
+    #![cases(linkhold_testing::costly(64).without_regressions())]
     #[test]
     fn in_a_cell(cell in any_cell(), seed in 1u64..1000) {
         let text = cell.text();

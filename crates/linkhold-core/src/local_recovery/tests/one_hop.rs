@@ -55,7 +55,9 @@ impl Receiver {
     }
 }
 
-proptest! {
+linkhold_testing::properties! {
+    #![cases(linkhold_testing::costly(250))]
+
     /// What is still under way is never sent again, whatever the receiver leaves out of its ACKs and whatever
     /// the sender sends again itself.
     #[test]
