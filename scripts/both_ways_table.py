@@ -127,7 +127,8 @@ def page(data):
             "On a radio that both directions share, a base station has one turn on the air for each turn of each of its stations. The ACKs of uploads take its turns, and those of downloads wait at the "
             "stations behind the uploads' data. With several stations a plain router leaves downloads next to nothing, whatever its queue. `dsasync` tells each station how much it may send "
             "([`uplink_windows.rs`](../crates/linkhold-core/src/dsasync/uplink_windows.rs)) and has as much below for it "
-            "([`both_ways.rs`](../crates/linkhold-core/src/dsasync/round_trip/both_ways.rs)), so that both directions wait less and have about as much."
+            "([`both_ways.rs`](../crates/linkhold-core/src/dsasync/round_trip/both_ways.rs)), so that both directions have about as much and wait less than over the fifo. "
+            "Downloads of one station wait longer than over `fq_codel`."
         ),
         "",
         *wrapped(

@@ -151,8 +151,8 @@ def both_ways(docs):
     routers = [mean(case, "down") for case in ("fifo", "fq_codel", "mac80211")]
     whole = mean("fifo", "down") + mean("fifo", "up")
     return (
-        f"with three stations routers leave the downloads {min(routers):.2f} to {max(routers):.2f} of {whole:.1f} Mbit/s, and linkhold, told nothing, "
-        f"{mean('dsasync', 'down'):.1f}, with {mean('dsasync', 'up'):.1f} for the uploads"
+        f"a FIFO of 100 packets, fq_codel and mac80211's queue leave the downloads of three stations {min(routers):.2f} to {max(routers):.2f} Mbit/s "
+        f"of {whole:.1f}, and linkhold over the FIFO, told nothing, {mean('dsasync', 'down'):.1f}, with {mean('dsasync', 'up'):.1f} for the uploads"
     )
 
 

@@ -262,10 +262,13 @@ fn definition(generator: &mut SchemaGenerator, name: String, make: impl FnOnce()
     reference
 }
 
+/// The keys of a mechanism's table. The defaults are those of its recommended preset.
 fn properties(entry: &MechanismEntry) -> Map<String, serde_json::Value> {
+    let recommended = entry.recommended().values();
     let property = |key: &Key| {
-        let schema = describe(form_schema(&key.form), key.doc, None);
-        (key.name.to_owned(), schema.into())
+        let usual = recommended.iter().find(|(name, _)| *name == key.name);
+        let usual = usual.and_then(|(_, value)| serde_json::to_value(value).ok());
+        (key.name.to_owned(), describe(form_schema(&key.form), key.doc, usual).into())
     };
     entry.keys.iter().map(property).collect()
 }

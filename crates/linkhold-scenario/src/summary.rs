@@ -49,16 +49,18 @@ pub(crate) fn facts(cases: &[Case], congestion: Option<&str>) -> Vec<(String, St
     // Nobody should compare cases and not see that their routers, paths or stacks differ.
     if s.mesh.is_none() {
         differing(cases, "wired", &wired, &mut line);
-        differing_radio(cases, &mut line);
+        differing_lines(cases, &radio, &mut line);
         differing(cases, "router", &router, &mut line);
         differing(cases, "station", &station, &mut line);
+    } else {
+        differing_lines(cases, &mesh, &mut line);
     }
     differing(cases, "tcp", &tcp, &mut line);
-    for group in &s.flows {
-        line("flows", flows(group));
-    }
-    if cases.iter().any(|case| !case.scenario.mechanisms.is_empty()) {
-        let mut text = told(s);
+    all_flows(s, &mut line);
+    differing_lines(cases, &all_flows, &mut line);
+    let listener = cases.iter().map(|case| &case.scenario).find(|scenario| is_told(scenario));
+    if let Some(listener) = listener {
+        let mut text = told(listener);
         let mut placed = cases.iter().flat_map(|case| &case.scenario.mechanisms);
         if placed.any(|mechanism| mechanism.place == Place::Correspondent) {
             text.push_str("; a correspondent is told one wired delay later");
@@ -66,7 +68,7 @@ pub(crate) fn facts(cases: &[Case], congestion: Option<&str>) -> Vec<(String, St
         line("told", text);
     }
     for case in cases {
-        line("case", case_line(case, s));
+        line("case", case_line(case, s, listener));
     }
     facts
 }
@@ -87,11 +89,15 @@ fn differing(
     }
 }
 
-/// The lines about the radio of each case that the first case does not have, and those that it lacks.
-fn differing_radio(cases: &[Case], line: &mut dyn FnMut(&str, String)) {
+/// The lines of `about` for each case that the first case does not have, and those that it lacks.
+fn differing_lines(
+    cases: &[Case],
+    about: &dyn Fn(&ResolvedScenario, &mut dyn FnMut(&str, String)),
+    line: &mut dyn FnMut(&str, String),
+) {
     let of = |case: &Case| {
         let mut lines: Vec<(String, String)> = Vec::new();
-        radio(&case.scenario, &mut |label, value| lines.push((label.to_owned(), value)));
+        about(&case.scenario, &mut |label, value| lines.push((label.to_owned(), value)));
         lines
     };
     let Some(first) = cases.first().map(of) else { return };
@@ -107,6 +113,18 @@ fn differing_radio(cases: &[Case], line: &mut dyn FnMut(&str, String)) {
                 line(label, format!("case {}: none", case.name));
             }
         }
+    }
+}
+
+fn mesh(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
+    if let Some(mesh) = &s.mesh {
+        mesh_summary::facts(mesh, line);
+    }
+}
+
+fn all_flows(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
+    for group in &s.flows {
+        line("flows", flows(group));
     }
 }
 
@@ -560,7 +578,8 @@ fn describe_web(web: &Web) -> String {
     )
 }
 
-fn case_line(case: &Case, first: &ResolvedScenario) -> String {
+/// `listener` is the first case's that is told anything.
+fn case_line(case: &Case, first: &ResolvedScenario, listener: Option<&ResolvedScenario>) -> String {
     let mechanisms = match &case.scenario.mechanisms[..] {
         [] => "plain router".to_owned(),
         [one] => mechanism(one, one.place != one.settings.entry().natural_place()),
@@ -577,17 +596,24 @@ fn case_line(case: &Case, first: &ResolvedScenario) -> String {
     };
     let differs = if same_but_mechanism == *first { "" } else { ", with keys of its own" };
     // Nobody should compare cases and not see that they are told different things.
-    let told = if told_differs(&case.scenario, first) {
-        format!("; told: {}", told(&case.scenario))
-    } else {
-        String::new()
+    let told = match listener {
+        Some(listener) if told_differs(&case.scenario, listener) => {
+            format!("; told: {}", told(&case.scenario))
+        }
+        _ => String::new(),
     };
     format!("{}: {mechanisms}{host}{differs}{told}", case.name)
 }
 
-/// Whether a case is told otherwise than the first.
-fn told_differs(case: &ResolvedScenario, first: &ResolvedScenario) -> bool {
-    case.mesh.is_none() && first.mesh.is_none() && told(case) != told(first)
+/// Whether anybody in it listens to what the radio tells.
+fn is_told(scenario: &ResolvedScenario) -> bool {
+    !scenario.mechanisms.is_empty() || scenario.host_freeze.is_some()
+}
+
+/// Whether a case is told otherwise than the first that is told anything.
+fn told_differs(case: &ResolvedScenario, listener: &ResolvedScenario) -> bool {
+    let in_cells = case.mesh.is_none() && listener.mesh.is_none();
+    in_cells && is_told(case) && told(case) != told(listener)
 }
 
 /// Its name, its place if that is to be said, its preset, and the settings that are not the preset's.

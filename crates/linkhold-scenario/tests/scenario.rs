@@ -759,6 +759,14 @@ fn the_schema_documents_every_key() {
         let own = tables[&format!("{}-mechanism", entry.name)]["properties"].as_object().expect("keys");
         for key in &entry.keys {
             assert!(shared.contains_key(key.name) && own.contains_key(key.name), "{}", key.name);
+            // What the schema calls the default is read and changes nothing.
+            let default = &own[key.name]["default"];
+            let text = format!(
+                "{BASE}[[cases]]\nname = \"a\"\nmechanism = {{ name = {:?}, {} = {default} }}\n",
+                entry.name, key.name
+            );
+            let set = parse(&text).unwrap_or_else(|errors| panic!("{}: {errors}", key.name));
+            assert_eq!(set.cases()[0].scenario.mechanisms[0].settings, entry.recommended(), "{}", key.name);
         }
         assert!(["name", "preset", "at"].iter().all(|key| own.contains_key(*key)));
     }

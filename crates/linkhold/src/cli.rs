@@ -296,9 +296,9 @@ pub enum ScenarioCommand {
     long_about = "Run the agent on this router: it keeps TCP fast across the radio's silences.\n\n\
         The agent puts itself into the forwarding path between the wired and the radio interfaces (NFQUEUE, by \
         nftables or iptables, whichever works) and waits to be told of silences: by Wi-Fi interfaces (nl80211), by \
-        `linkhold signal`, by a program on its socket, or by a schedule in its configuration. In a silence it holds packets back in order and closes \
-        senders' windows; afterwards it reopens them. It runs in the foreground until SIGTERM or Ctrl-C, and lets \
-        everything go before it ends; if it is killed, traffic passes as if it had never been there.\n\n\
+        `linkhold signal`, by a program on its socket, or by a schedule in its configuration. In a silence it holds packets back in order, and closes \
+        senders' windows if its space runs low; afterwards it reopens them. It runs in the foreground until SIGTERM \
+        or Ctrl-C, and lets everything go before it ends; if it is killed, traffic passes unmanaged.\n\n\
         Needs CAP_NET_ADMIN and CAP_NET_RAW (root has them); `linkhold doctor agent` says whether it can run here.",
     after_long_help = "Examples:\n  \
         linkhold agent example > agent.toml        a commented configuration to start from\n  \

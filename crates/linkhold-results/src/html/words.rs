@@ -92,7 +92,8 @@ pub(super) fn setting(report: &RunReport) -> String {
         let items: String = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect();
         out.push_str(&format!("<ul>{items}</ul>\n"));
     }
-    if scenario.facts.iter().any(|fact| fact == TOLD_AT_ONCE) {
+    let told_otherwise = |fact: &String| fact.starts_with("case: ") && fact.contains("; told: ");
+    if scenario.facts.iter().any(|fact| fact == TOLD_AT_ONCE) && !scenario.facts.iter().any(told_otherwise) {
         out.push_str(&otherwise());
     }
     out
@@ -339,5 +340,8 @@ mod tests {
         ] {
             assert!(text.contains(&wanted), "{wanted} in {text}");
         }
+        // Where a case is told otherwise, its line says so, and not all were told at once.
+        report.scenario.facts.push("case: late: dsasync; told: a primary user 20ms late".to_owned());
+        assert!(!setting(&report).contains("What the mechanisms were told"));
     }
 }
