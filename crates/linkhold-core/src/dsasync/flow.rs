@@ -101,6 +101,11 @@ pub(super) struct Flow {
     pub key: FlowKey,
     pub transport: Transport,
     pub station: StationId,
+    /// Its place in the flow table.
+    pub slot: u32,
+    /// Its slot is in the list of those whose flow owes something
+    /// ([`RoundTrips::account`](super::round_trip::RoundTrips::account)).
+    pub is_owing: bool,
     pub handshake: Handshake,
     /// Its SYNs, and those that may yet begin another in its place.
     opening: Opening,
@@ -209,6 +214,8 @@ impl Flow {
             key,
             transport: Transport::Tcp,
             station,
+            slot: 0,
+            is_owing: false,
             handshake: Handshake::default(),
             opening: Opening::default(),
             anew: false,
@@ -322,6 +329,8 @@ impl Flow {
             kept: self.kept,
             window: self.window.of_new_connection(),
             listed: self.listed,
+            slot: self.slot,
+            is_owing: self.is_owing,
             booked: self.booked,
             anew: true,
             ..Self::new(self.key, self.station)

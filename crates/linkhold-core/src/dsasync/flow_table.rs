@@ -36,7 +36,6 @@ pub(super) enum Touched {
 /// A place in the table: its flow, and its neighbours in the list of flows by their last use.
 #[derive(Debug)]
 struct Slot {
-    hash: u64,
     /// How many flows have had this slot before.
     generation: u32,
     live: bool,
@@ -77,20 +76,7 @@ impl FlowTable {
     }
 
     fn hash(&self, transport: Transport, key: &FlowKey) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        if transport == Transport::Udp {
-            hasher.write_u8(1);
-        }
-        for end in [&key.correspondent, &key.station] {
-            match end.addr {
-                IpAddr::V4(v4) => hasher.write_u64(u64::from(u32::from(v4)) << 16 | u64::from(end.port)),
-                IpAddr::V6(v6) => {
-                    hasher.write_u128(u128::from(v6));
-                    hasher.write_u16(end.port);
-                }
-            }
-        }
-        hasher.finish()
+        hash_with(&self.hasher, transport, key)
     }
 
     fn find_hashed(&self, hash: u64, transport: Transport, key: &FlowKey) -> Option<u32> {
@@ -125,19 +111,22 @@ impl FlowTable {
         };
         let mut flow = Flow::new(*key, station);
         flow.transport = transport;
-        let entry = Slot { hash, generation, live: true, newer: NONE, older: NONE, flow };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        flow.slot = slot;
+        let mut entry = Slot { generation, live: true, newer: NONE, older: NONE, flow };
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => {
+                // The slot may still be in a list of those whose flow owes something.
+                entry.flow.is_owing = place.flow.is_owing;
+                *place = entry;
             }
-            None => {
-                self.slots.push(entry);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        let slots = &self.slots;
-        self.index.insert_unique(hash, slot, |&slot| slots[slot as usize].hash);
+            None => self.slots.push(entry),
+        }
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        self.index.insert_unique(hash, slot, |&slot| {
+            let flow = &slots[slot as usize].flow;
+            hash_with(hasher, flow.transport, &flow.key)
+        });
         self.len[transport as usize] += 1;
         self.link_newest(slot);
         Touched::New(slot)
@@ -193,7 +182,8 @@ impl FlowTable {
         debug_assert!(entry.live && entry.flow.held == 0, "a flow leaves only once it holds nothing");
         debug_assert!(!entry.flow.window.is_closed(), "a flow leaves only once its window is open");
         entry.live = false;
-        if let Ok(entry) = self.index.find_entry(entry.hash, |&other| other == slot) {
+        let hash = hash_with(&self.hasher, entry.flow.transport, &entry.flow.key);
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == slot) {
             entry.remove();
         }
         self.unlink(slot);
@@ -239,6 +229,24 @@ impl FlowTable {
     pub fn len(&self) -> usize {
         self.len[0] + self.len[1]
     }
+}
+
+/// The hash of a flow's key, as the index has it.
+fn hash_with(hasher: &FixedState, transport: Transport, key: &FlowKey) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    if transport == Transport::Udp {
+        hasher.write_u8(1);
+    }
+    for end in [&key.correspondent, &key.station] {
+        match end.addr {
+            IpAddr::V4(v4) => hasher.write_u64(u64::from(u32::from(v4)) << 16 | u64::from(end.port)),
+            IpAddr::V6(v6) => {
+                hasher.write_u128(u128::from(v6));
+                hasher.write_u16(end.port);
+            }
+        }
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]

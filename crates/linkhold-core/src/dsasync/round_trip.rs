@@ -73,8 +73,10 @@ pub(super) struct RoundTrips {
     present: f64,
     /// Stations for which packets are held.
     pub waiting: u32,
-    /// The slot of the flow whose station is next looked at: it may be gone.
-    hand: u32,
+    /// Slots whose flow has outstanding bytes, each once, and some whose flow has none any more.
+    owing: Vec<u32>,
+    /// The place in it of the flow whose station is next looked at: it may be gone.
+    hand: usize,
     /// Says how long an answer is waited for across silences, of whatever station.
     waits: Waits,
     /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
@@ -142,6 +144,7 @@ impl RoundTrips {
             transmit_queue: config.transmit_queue,
             present: 1.0,
             waiting: 0,
+            owing: Vec::new(),
             hand: 0,
             waits: Waits::default(),
             passed: Instant::ZERO,

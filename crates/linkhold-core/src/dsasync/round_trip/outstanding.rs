@@ -32,18 +32,43 @@ use crate::units::Seq;
 const GONE: Duration = Duration::from_secs(2);
 
 /// Flows that are looked at when patience is over.
-const LOOKS: u32 = 64;
+const LOOKS: usize = 64;
 
 impl RoundTrips {
-    /// Looks at the next flow in slot order, and writes off its outstanding bytes if its station is gone or
-    /// if they cannot be below any more. Called once for each uplink packet: every flow is looked at again
-    /// and again, and no packet costs more than another.
+    /// The next slot whose flow has outstanding bytes, if there is one. Slots whose flow has none any more,
+    /// or that no flow has, leave the list here: at most two in a call, so that no packet costs much more
+    /// than another.
+    #[inline]
+    fn next_owing(&mut self, shared: &mut Shared) -> Option<u32> {
+        for _ in 0..2 {
+            if self.hand >= self.owing.len() {
+                self.hand = 0;
+            }
+            let slot = *self.owing.get(self.hand)?;
+            if shared.flows.get(slot).is_some_and(|flow| flow.outstanding() > 0) {
+                self.hand += 1;
+                return Some(slot);
+            }
+            self.owing.swap_remove(self.hand);
+            shared.flows.at(slot).is_owing = false;
+        }
+        None
+    }
+
+    /// Looks at the next flow with outstanding bytes, and writes them off if its station is gone or if they
+    /// cannot be below any more. Called once for each uplink packet: every such flow is looked at again and
+    /// again. (A walk over all flows would take a minute's packets where the table is full of ended ones.)
     #[inline]
     pub(super) fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
-        let slot = self.hand;
-        self.hand = if slot + 1 >= shared.flows.slot_count() { 0 } else { slot + 1 };
-        let Some(flow) = shared.flows.get(slot) else { return };
-        if flow.outstanding() > 0 && !shared.monitor.tfp(flow.station) {
+        if let Some(slot) = self.next_owing(shared) {
+            self.look_at(now, shared, slot);
+        }
+    }
+
+    #[inline]
+    fn look_at(&mut self, now: Instant, shared: &mut Shared, slot: u32) {
+        let flow = shared.flows.known(slot);
+        if !shared.monitor.tfp(flow.station) {
             let gone = now > self.waits.over(flow.heard, GONE);
             if gone || self.has_passed(now, flow) {
                 self.write_off(shared.flows.at(slot), gone);
@@ -58,10 +83,10 @@ impl RoundTrips {
     /// should lie below.
     #[cold]
     pub(super) fn give_up(&mut self, now: Instant, shared: &mut Shared) {
-        for _ in 0..shared.flows.slot_count().min(LOOKS) {
-            let slot = self.hand;
-            self.look_for_gone(now, shared);
-            let Some(flow) = shared.flows.get(slot) else { continue };
+        for _ in 0..self.owing.len().min(LOOKS) {
+            let Some(slot) = self.next_owing(shared) else { continue };
+            self.look_at(now, shared, slot);
+            let flow = shared.flows.known(slot);
             let Some(watched) = &flow.watched else { continue };
             let owed_since = watched.sent.max(watched.progressed);
             let is_owed = flow.outstanding() > 0 && !shared.monitor.tfp(flow.station);
@@ -100,6 +125,10 @@ impl RoundTrips {
         change(flow);
         let after = flow.outstanding();
         self.outstanding = self.outstanding + after - before;
+        if after > 0 && !flow.is_owing {
+            flow.is_owing = true;
+            self.owing.push(flow.slot);
+        }
         // A flow may have moved to another station, and a station's number may have gone to another.
         let (old, bytes) = flow.booked;
         let booked = u32::try_from(after).unwrap_or(u32::MAX);
@@ -203,9 +232,13 @@ impl RoundTrips {
 
     /// The station's number goes to another station, for which nothing of what lies below counts.
     pub fn forget_station(&mut self, shared: &mut Shared, station: StationId) {
-        for slot in 0..shared.flows.slot_count() {
-            if shared.flows.get(slot).is_some_and(|flow| flow.booked.0 == station && flow.booked.1 > 0) {
-                self.write_off(shared.flows.at(slot), false);
+        // Thousands may leave at once, of whom most were never heard.
+        if self.stations.get(station).is_some_and(|record| record.outstanding > 0) {
+            for at in 0..self.owing.len() {
+                let slot = self.owing[at];
+                if shared.flows.get(slot).is_some_and(|flow| flow.booked.0 == station && flow.booked.1 > 0) {
+                    self.write_off(shared.flows.at(slot), false);
+                }
             }
         }
         self.set_aside(station, false);

@@ -237,6 +237,33 @@ fn what_the_station_must_have_or_never_gets_is_below_no_more() {
     }
 }
 
+/// The same beside thousands of connections that owe nothing: a router that runs for days has a full table.
+#[test]
+fn what_a_station_left_is_written_off_as_soon_where_the_table_is_full() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    for flow in 300..3_300 {
+        b.open(flow, 50_000);
+    }
+    b.open(101, 50_000);
+    b.open(102, 50_000);
+    for n in 0..3 {
+        let _ = b.at(1000).down(10, 101, 1000 + n * MSS, MSS);
+    }
+    let mut acked = 1000;
+    for turn in 0..20 {
+        let _ = b.at(1001 + 5 * turn).down(11, 102, acked, MSS);
+        acked += MSS;
+        let _ = b.at(1004 + 5 * turn).ack(12, 102, acked, 50_000);
+    }
+    assert_eq!(b.agent.round_trips.outstanding(), 0);
+    // All of it leaves the list that is walked.
+    for turn in 0..3_000 {
+        let _ = b.at(1200 + turn).ack(12, 102, acked, 50_000);
+    }
+    let _ = b.at(5000).down(10, 300, 1000, MSS);
+    assert_eq!(b.agent.round_trips.outstanding(), 1_000);
+}
+
 /// How long the radio usually takes decides how much lies below where nobody tells the rate.
 #[test]
 fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
