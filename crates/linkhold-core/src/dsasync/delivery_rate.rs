@@ -283,6 +283,8 @@ pub(super) struct DeliveryRate {
     losses: Losses,
     /// The senders use up the windows that they are told: if the station runs dry, its window is too small.
     pub used_up: bool,
+    /// Whose window that was, by slot, when it was seen, and for how long it stands.
+    seen: (u32, Instant, Duration),
     /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
     filled: bool,
 }
@@ -296,6 +298,7 @@ impl DeliveryRate {
             sample: Sample::default(),
             losses: Losses::default(),
             used_up: false,
+            seen: (0, Instant::ZERO, Duration::ZERO),
             filled: false,
         }
     }
@@ -378,6 +381,20 @@ impl DeliveryRate {
             return;
         }
         self.rates.add(sample.bytes, between_acks, between_departures);
+    }
+
+    /// It was seen whether the sender of the flow in `slot` has used up what it was told a round trip ago; that
+    /// stands for `span`. One that has not says nothing of another that has.
+    pub fn saw_edge(&mut self, now: Instant, slot: u32, used_up: bool, span: Duration) {
+        if used_up || !self.used_up || self.seen.0 == slot {
+            self.used_up = used_up;
+            self.seen = (slot, now, span);
+        }
+    }
+
+    /// Since when, and for how long, it stands that windows are used up.
+    pub const fn used_up_since(&self) -> (Instant, Duration) {
+        (self.seen.1, self.seen.2)
     }
 
     /// The least rate of a limited sample that counts, bytes/ns.

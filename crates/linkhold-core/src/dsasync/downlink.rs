@@ -118,7 +118,7 @@ impl Downlink {
             let flow = shared.flows.known(slot);
             let adds_nothing = match (flow.transport, packet.tcp.seq_len()) {
                 (Transport::Tcp, 0) => flow.is_answered(),
-                (Transport::Tcp, _) => flow.is_owed(packet.tcp.seq_end()),
+                (Transport::Tcp, _) => flow.may_repeat(packet.tcp.seq_end()),
                 (Transport::Udp, _) => false,
             };
             if flow.held > 0 || !adds_nothing {

@@ -66,7 +66,7 @@ pub(super) fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mu
         }
         let used_up = flow.handshake.ends_at(newest, old);
         if let Some(untold) = round_trips.untold_at(flow.station) {
-            untold.rate.used_up = used_up;
+            untold.rate.saw_edge(now, flow.slot, used_up, (wired + late + EDGE_SLACK) * 2);
         }
     }
     watched.edge_due = Some((edge, now + wired + late + EDGE_SLACK));

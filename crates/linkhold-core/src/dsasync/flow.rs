@@ -53,6 +53,8 @@ pub(super) struct Watched {
     pub again: Option<(Seq, Instant)>,
     /// End of the highest segment that had gone down when something was last sent again.
     pub sent_before_again: Option<Seq>,
+    /// Bytes that went down again since the station last acknowledged something new.
+    pub repeated: u32,
 }
 
 /// An uplink ACK that is kept back.
@@ -686,6 +688,16 @@ impl Flow {
     #[inline]
     pub fn is_owed(&self, end: Seq) -> bool {
         self.was_sent(end) && self.acked.is_some_and(|acked| end.after(acked))
+    }
+
+    /// True if what ends at `end` may go down again although enough lies below: it is owed, and no more went
+    /// down again since the station acknowledged something than a sender repeats that goes through all that
+    /// is owed twice. (Without that bound one hole would let a hostile sender repeat what lies above it as fast
+    /// as it can.)
+    pub fn may_repeat(&self, end: Seq) -> bool {
+        let owed = self.down_sent.zip(self.acked).map_or(0, |(sent, acked)| sent.minus(acked).max(0));
+        let repeated = self.watched.as_ref().map_or(0, |watched| watched.repeated);
+        self.is_owed(end) && u64::from(repeated) <= 2 * u64::from(owed.unsigned_abs())
     }
 
     /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.

@@ -306,6 +306,10 @@ impl RoundTrips {
     /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.
     pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
         self.bdp.set_capacity(capacity, efficiency);
+        if !self.bdp.is_told() {
+            // Nobody works it out until a rate is told again.
+            self.present = 1.0;
+        }
         // Where the rate is told, nobody counts them.
         self.others.forget();
     }

@@ -257,3 +257,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_sender_that_does_not_use_its_window_says_nothing_of_another_that_does() {
+    let mut rate = new();
+    let span = Duration::from_millis(100);
+    rate.saw_edge(at(0), 1, true, span);
+    rate.saw_edge(at(10), 2, false, span);
+    assert!(rate.used_up);
+    rate.saw_edge(at(20), 2, true, span);
+    rate.saw_edge(at(30), 1, false, span);
+    assert!(rate.used_up, "the other took its place");
+    rate.saw_edge(at(40), 2, false, span);
+    assert!(!rate.used_up);
+}

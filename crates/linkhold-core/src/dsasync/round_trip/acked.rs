@@ -57,6 +57,7 @@ impl RoundTrips {
             self.cell.heard = now;
             if let Some(watched) = &mut flow.watched {
                 watched.progressed = now;
+                watched.repeated = 0;
             }
         }
         if delivered > 0 && !self.below_is_never_full() {
@@ -143,6 +144,13 @@ impl RoundTrips {
         acked.max(all)
     }
 
+    /// True if it was long ago that a sender was seen to use up its window at the station.
+    fn has_lapsed(&self, now: Instant, station: StationId) -> bool {
+        let Some(untold) = self.untold(station).filter(|untold| untold.rate.used_up) else { return false };
+        let (since, span) = untold.rate.used_up_since();
+        now > self.waits.over(since, span)
+    }
+
     /// Tells the measurement that the station acknowledged `delivered` bytes, and that `beside` more passed
     /// that nobody acknowledges; `here`: what of its packets still waits here.
     #[inline(never)]
@@ -157,7 +165,12 @@ impl RoundTrips {
                 total.on_acked(now, delivered, beside, of_all);
             }
         }
+        let lapsed = self.has_lapsed(now, station);
         let Some(untold) = self.untold_at(station) else { return };
+        if lapsed {
+            // A download that used its windows up has ended: nobody is held down any more.
+            untold.rate.used_up = false;
+        }
         let mut under_way = untold.under_way(left, others, local);
         under_way.dry &= here == Here::Nothing;
         untold.rate.on_acked(now, delivered, beside, under_way);

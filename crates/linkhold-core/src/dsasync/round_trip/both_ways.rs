@@ -26,8 +26,8 @@
 //!   that its own ACKs fill. Where the rate is told, the standing queue, which windows leave there. Nothing
 //!   where several stations have traffic, as they have most of the radio's turns.
 
-use super::RoundTrips;
 use super::radio::smooth;
+use super::{RoundTrips, StationRecord};
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 
@@ -39,6 +39,9 @@ const ALLOWED: f64 = 4.0;
 /// A longer wait is not believed: timestamps are the station's, and what one station has below for its wait
 /// delays all others. Four uploads with the least window fill 5 Mbit/s for as long.
 const LONGEST: Duration = Duration::from_millis(250);
+
+/// What a station's data waited is believed for this long.
+const FRESH: Duration = Duration::from_secs(2);
 
 impl RoundTrips {
     /// Data came up that had waited so long at the station; `took`: since a timestamp that it repeats went
@@ -55,11 +58,19 @@ impl RoundTrips {
         }
         let radio = &mut self.stations.at(station).radio;
         radio.uplink_wait = Some(smooth(radio.uplink_wait, waited));
+        radio.uplink_waited = now;
         if let Some(took) = took {
             let took = took.saturating_sub(waited);
             radio.turned.add(now, took);
             radio.usually_turned = Some(smooth(radio.usually_turned, took));
         }
+    }
+
+    /// How long the station's data waits there, if it says so. Several hosts may be behind a station: one that
+    /// says so may have ended its uploads, while another that does not goes on.
+    fn known_wait(&self, record: &StationRecord) -> Option<Duration> {
+        let is_fresh = record.heard <= self.waits.over(record.radio.uplink_waited, FRESH);
+        record.radio.uplink_wait.filter(|_| !self.bdp.is_told() && is_fresh)
     }
 
     /// How long an ACK of the station waits behind its own uploads.
@@ -73,8 +84,8 @@ impl RoundTrips {
             return Duration::ZERO;
         }
         let down = self.untold(station);
-        let wait = match record.radio.uplink_wait {
-            Some(waited) if !self.bdp.is_told() => waited,
+        let wait = match self.known_wait(record) {
+            Some(waited) => waited,
             _ if !uplink.is_greedy(local) => Duration::ZERO,
             _ => uplink.takes(local, down.map_or(0.0, |untold| untold.rate.rates.slow())),
         };
@@ -108,8 +119,7 @@ impl RoundTrips {
         if !record.uplink.as_ref().is_some_and(|uplink| uplink.has_much(record.heard, local)) {
             return Some(Duration::ZERO);
         }
-        let is_known = !self.bdp.is_told() && record.radio.uplink_wait.is_some();
-        is_known.then(|| self.uplink_wait(station))
+        self.known_wait(record).map(|_| self.uplink_wait(station))
     }
 
     /// How much longer than without downloads an upload's ACK takes to the station.
@@ -204,6 +214,30 @@ mod tests {
         assert!(estimated >= LOCAL && estimated < Duration::from_millis(50), "{estimated}");
         // What timestamps say is not asked where the rate is told.
         assert_eq!(waiting(true, 200, None).uplink_wait(STATION), uploading(true).uplink_wait(STATION));
+    }
+
+    #[test]
+    fn a_part_that_silent_stations_left_is_not_remembered_while_no_rate_is_told() {
+        let mut trips = uploading(true);
+        trips.present = 0.4;
+        trips.set_capacity(BitRate::from_mbps(24), Fraction::ONE);
+        assert!(trips.present < 1.0, "a silence goes on");
+        trips.set_capacity(BitRate(0), Fraction::ONE);
+        assert!(trips.present >= 1.0);
+    }
+
+    /// Another host behind the station uploads, and sends no timestamps.
+    #[test]
+    fn what_data_waited_is_not_believed_for_ever() {
+        let mut trips = waiting(false, 200, None);
+        let mut tally = Tally::default();
+        for now in (END + 1..=END + 2500).map(Instant::from_millis) {
+            let uplink = trips.uplink_at(STATION).expect("windows are held down");
+            uplink.shares.add(now, 1500, &mut tally);
+            uplink.on_came_up(now, 1500, 16_000, LOCAL);
+            trips.stations.at(STATION).heard = now;
+        }
+        assert!(trips.uplink_wait(STATION) < Duration::from_millis(50), "{}", trips.uplink_wait(STATION));
     }
 
     #[test]

@@ -226,6 +226,7 @@ impl RoundTrips {
             if let Some(watched) = &mut flow.watched {
                 watched.sent = now;
                 watched.again.get_or_insert((end, now));
+                watched.repeated = watched.repeated.saturating_add(bytes);
             }
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct RadioPart {
     pub echoed: MinFilter,
     /// Smoothed time that its data waits at the station.
     pub uplink_wait: Option<Duration>,
+    /// When that was last seen.
+    pub uplink_waited: Instant,
     /// As `echoed`, less the wait at the station: the least, and smoothed.
     pub turned: MinFilter,
     pub usually_turned: Option<Duration>,

@@ -237,6 +237,33 @@ fn what_the_station_must_have_or_never_gets_is_below_no_more() {
     }
 }
 
+/// What says that a window is too small is a sender that has used it up, not the ACKs of uploads after it.
+#[test]
+fn a_download_that_has_ended_holds_nobody_down() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(101, 50_000);
+    let span = Duration::from_millis(100);
+    let now = Instant::from_millis(1000);
+    let untold = |b: &mut Bench| -> bool {
+        b.agent.round_trips.untold_at(StationId(1)).expect("nobody tells the rate").rate.used_up
+    };
+    b.agent
+        .round_trips
+        .untold_at(StationId(1))
+        .expect("nobody tells the rate")
+        .rate
+        .saw_edge(now, 0, true, span);
+    let _ = b.at(1050).ack(12, 101, 1000, 50_000);
+    assert!(untold(&mut b));
+    // A silence is no time in which anybody could have shown it again.
+    b.at(1060).freeze(Scope::Network);
+    b.at(1300).thaw(Scope::Network);
+    let _ = b.at(1310).ack(12, 101, 1000, 50_000);
+    assert!(untold(&mut b));
+    let _ = b.at(1500).ack(12, 101, 1000, 50_000);
+    assert!(!untold(&mut b));
+}
+
 /// The same beside thousands of connections that owe nothing: a router that runs for days has a full table.
 #[test]
 fn what_a_station_left_is_written_off_as_soon_where_the_table_is_full() {
@@ -397,6 +424,26 @@ fn an_ack_without_data_passes_the_gate_that_holds_data() {
     assert_eq!(ack(&mut b, 104, 1000), Verdict::Hold, "of a stranger");
     assert_eq!(b.down(501, 103, 1000, MSS).0, Verdict::Hold, "data of another connection");
     assert_eq!(ack(&mut b, 103, 2000), Verdict::Hold, "behind that");
+}
+
+/// What is sent again may be what its station waits for, so it passes the gate; but not from a sender that
+/// repeats one segment as fast as it can.
+#[test]
+fn no_more_passes_the_gate_again_than_a_sender_repeats_until_something_is_acknowledged() {
+    let (mut b, first) = behind_a_queue(&[]);
+    let of = |b: &mut Bench, repeated: u32| {
+        let flow = b.agent.shared.flows.at(0);
+        flow.watched.as_mut().expect("nobody tells the rate").repeated = repeated;
+        (flow.may_repeat(Seq(first - 39 * MSS)), flow.may_repeat(Seq(first + MSS)))
+    };
+    let flow = b.agent.shared.flows.known(0);
+    let owed = flow.down_sent.expect("data").minus(flow.acked.expect("an ACK")).unsigned_abs();
+    assert!(owed > 5 * MSS);
+    assert_eq!(of(&mut b, 0), (true, false), "what never went down is no repetition");
+    assert_eq!(of(&mut b, 2 * owed), (true, false));
+    assert_eq!(of(&mut b, 2 * owed + 1), (false, false));
+    let _ = b.at(1604).ack(12, 101, first - 39 * MSS, 50_000);
+    assert!(b.agent.shared.flows.known(0).may_repeat(Seq(first - 38 * MSS)));
 }
 
 /// What a sender repairs after its timeout is at an end once it is acknowledged: the mark that stood there
