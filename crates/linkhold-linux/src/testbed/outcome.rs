@@ -1,6 +1,8 @@
 //! Turns what a run left behind into its record: the contract's object, and what only a kernel can tell.
 
 mod quic;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration as StdDuration;
@@ -12,7 +14,7 @@ use linkhold_results::{
     DelayHistogram, FlowDirection, FlowRecord, FlowSeries, FlowTransport, LinkRecord, PooledDelays,
     RouterSeries, RunRecord, RunSeries, RunTotals, SilenceRecord, Stack,
 };
-use linkhold_scenario::{Case, ResolvedScenario};
+use linkhold_scenario::{Case, ResolvedScenario, Source};
 use linkhold_sim::network::Network;
 use serde::{Deserialize, Serialize};
 
@@ -205,7 +207,7 @@ struct DataFlow<'a> {
     total: Option<u64>,
     /// What the ends of a QUIC flow told.
     quic: Option<&'a QuicEnd>,
-    /// When the application of a flow of datagrams stops: with its last arrival, or then, the flow is over.
+    /// When the application of a flow without end stops: with its last arrival, or then, the flow is over.
     stop: Option<Instant>,
 }
 
@@ -213,6 +215,19 @@ impl DataFlow<'_> {
     /// The host that sends its data.
     fn sender(&self) -> HostAt {
         HostAt::sending(self.direction, self.flow.station)
+    }
+
+    /// When all of a flow that ends had arrived.
+    fn completed_at(&self) -> Option<Instant> {
+        let track = self.flow.track(self.direction);
+        self.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at)
+    }
+
+    /// When it was over, or the run was.
+    fn over_at(&self, until: Instant) -> Instant {
+        let last = self.flow.track(self.direction).last_delivered_at;
+        let stopped_at = self.stop.map(|stop| stop.max(last).min(until));
+        self.completed_at().or(stopped_at).unwrap_or(until)
     }
 }
 
@@ -324,14 +339,14 @@ fn data_flows<'a>(
         if let Some(datagrams) = flow.datagrams() {
             let quic = ends.get(&flow.key).copied();
             let total = quic.and_then(|end| end.flow.bytes);
-            let group = scenario.flows.get(datagrams.group()).filter(|_| quic.is_none());
-            let stop = group.and_then(|group| group.stop);
+            let stop = stop_of(scenario, datagrams.group());
             let one = DataFlow { flow, direction: datagrams.direction(), total, quic, stop };
             // Their ports are in the scenario's order; which of them sends first is chance.
             found.push((datagrams.group(), port, one));
         } else if let Some((index, client)) = workload.client_of(port) {
             if std::mem::replace(&mut has_control[index], true) {
-                let one = DataFlow { flow, direction: client.direction, total: None, quic: None, stop: None };
+                let stop = stop_of(scenario, client.group);
+                let one = DataFlow { flow, direction: client.direction, total: None, quic: None, stop };
                 found.push((client.group, 0, one));
             }
         } else if port == SIZED_PORT {
@@ -350,13 +365,17 @@ fn data_flows<'a>(
     found.into_iter().map(|(_, _, one)| one).collect()
 }
 
+/// When the application of a group stops, if its source has no end: an amount is sent all the same.
+fn stop_of(scenario: &ResolvedScenario, group: usize) -> Option<Instant> {
+    let group = scenario.flows.get(group)?;
+    group.stop.filter(|_| !matches!(group.source, Source::Finite(_)))
+}
+
 fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) -> FlowRecord {
     let flow = one.flow;
     let track = flow.track(one.direction);
-    let completed_at = one.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at);
     let counted_from = flow.start.max(warm_up);
-    let stopped_at = one.stop.map(|stop| stop.max(track.last_delivered_at).min(until));
-    let counted_s = completed_at.or(stopped_at).unwrap_or(until).since(counted_from).as_secs_f64();
+    let counted_s = one.over_at(until).since(counted_from).as_secs_f64();
     let rate = |bytes: u64| if counted_s > 0.0 { bytes as f64 * 8.0 / counted_s } else { 0.0 };
     let bytes = track.delivered().saturating_sub(track.delivered_at_warm_up);
     let mut record = FlowRecord {
@@ -369,7 +388,7 @@ fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) ->
         station: flow.station,
         start_s: flow.start.as_secs_f64(),
         active_s: counted_s,
-        completion_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
+        completion_s: one.completed_at().map(|at| at.since(flow.start).as_secs_f64()),
         resume_p50_s: (track.resumes.count() > 0).then(|| track.resumes.quantile_s(0.5)),
         ..FlowRecord::default()
     };
@@ -386,7 +405,7 @@ fn add_repairs(
     warm_up: Duration,
     until: Instant,
 ) {
-    let lived = record.completion_s.map_or(until.since(one.flow.start), Duration::from_secs_f64);
+    let lived = one.over_at(until).since(one.flow.start);
     Sender { looks, alone, lived }.tell(record, Instant::ZERO + warm_up);
 }
 

@@ -296,6 +296,7 @@ impl<'n> Hosts<'n> {
             }
             let now = began.elapsed();
             let next = if now < warm_up { warm_up } else { length };
+            let next = traffic.next_stop().map_or(next, |stop| stop.min(next));
             std::thread::sleep(SOCKET_INTERVAL.min(next.saturating_sub(now)));
             let warm = began.elapsed() >= warm_up;
             for sender in senders.iter_mut().filter(|sender| warm && sender.at_warm_up.is_none()) {

@@ -73,6 +73,8 @@ struct Client {
     start: Duration,
     /// When it may have ended.
     until: Duration,
+    /// It is to be ended then, since the run goes on.
+    stops: bool,
 }
 
 /// Running traffic. Dropping it ends every program and thread.
@@ -213,7 +215,7 @@ impl Traffic {
     ) -> Result<(), TrafficError> {
         let Some(netns) = stations.get(client.station as usize) else { return Ok(()) };
         let server = ch_address(client.family).to_string();
-        // Whole seconds, and never less than asked for: the run's end ends it.
+        // Whole seconds, and never less than asked for: its stop or the run's end ends it.
         let seconds = client.duration.as_secs_f64().ceil().max(1.0).to_string();
         let (port, count) = (port.to_string(), client.count.to_string());
         let mut iperf = format!(
@@ -237,11 +239,27 @@ impl Traffic {
             .spawn()
             .map_err(|source| start_error("iperf3", source))?;
         let (start, until) = (client.start, client.start + client.duration);
-        self.clients.push(Client { station: client.station, child, start, until });
+        self.clients.push(Client { station: client.station, child, start, until, stops: client.stops });
         Ok(())
     }
 
-    /// Fails if a client has ended before its time, or datagrams cannot be sent.
+    /// When the next client is to be ended, after the start of the run; `None`: with the run.
+    pub fn next_stop(&self) -> Option<Duration> {
+        self.clients.iter().filter(|client| client.stops).map(|client| client.until).min()
+    }
+
+    /// Ends the clients whose time is over. iperf3 knows whole seconds only, and counts them from when its
+    /// connections are made.
+    fn end_stopped(&mut self) {
+        let now = self.began.elapsed();
+        for client in self.clients.iter_mut().filter(|client| client.stops && client.until <= now) {
+            // One that has ended by itself needs no signal.
+            let _ = client.child.kill();
+            client.stops = false;
+        }
+    }
+
+    /// Ends what is to stop by now. Fails if a client has ended before its time, or datagrams cannot be sent.
     ///
     /// # Errors
     /// [`TrafficError::Ended`] with what iperf3 said, [`TrafficError::Datagrams`] with what the system said,
@@ -251,6 +269,7 @@ impl Traffic {
             return Err(TrafficError::Datagrams(error));
         }
         self.quic.check()?;
+        self.end_stopped();
         let now = self.began.elapsed();
         for client in self.clients.iter_mut().filter(|client| now < client.until) {
             if let Ok(Some(status)) = client.child.try_wait() {

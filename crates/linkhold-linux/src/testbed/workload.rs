@@ -41,6 +41,8 @@ pub struct Iperf {
     pub start: StdDuration,
     /// How long it sends.
     pub duration: StdDuration,
+    /// Whether its application stops before the run is over.
+    pub stops: bool,
     /// Bits per second of each connection; `None`: as much as TCP takes.
     pub rate_bps: Option<u64>,
     /// Internet protocol.
@@ -259,6 +261,7 @@ impl Workload {
 
     fn add_iperf(&mut self, scenario: &ResolvedScenario, group: &FlowGroup, number: usize) {
         let stop = end_of(scenario, group);
+        let stops = stop < Instant::ZERO + scenario.duration;
         let client = |station: u32, count: u32, start: StdDuration| Iperf {
             group: number,
             station,
@@ -266,6 +269,7 @@ impl Workload {
             count,
             start,
             duration: after_start(stop).saturating_sub(start),
+            stops,
             rate_bps: match group.source {
                 Source::Paced { rate, .. } => Some(rate.as_bps()),
                 Source::Bulk | Source::Finite(_) | Source::Media(_) | Source::Web(_) => None,
@@ -408,6 +412,7 @@ mod tests {
         let sized: Vec<_> = stopped.sized[0].starts.iter().map(StdDuration::as_secs).collect();
         assert_eq!((starts, sized), (vec![0, 4], vec![0, 4]), "none opens once its application has stopped");
         assert_eq!(together.iperf[0].duration, StdDuration::from_secs(18));
+        assert!(stopped.iperf.iter().all(|client| client.stops) && !together.iperf[0].stops);
         let apart =
             workload("[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n")
                 .unwrap();

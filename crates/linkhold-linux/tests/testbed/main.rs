@@ -7,6 +7,7 @@
 mod hosts;
 mod quic;
 mod repairs;
+mod stops;
 mod watcher;
 
 use std::path::Path;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         ),
         trial("quic_uploads_too_and_counts_from_the_warm_up", quic::uploads_and_counts_from_the_warm_up),
         trial("a_congestion_control_that_quinn_lacks_is_refused", quic::refuses_what_quinn_does_not_have),
+        trial("rates_of_what_stops_end_with_it_whatever_carries_it", stops::rates_end_with_the_flow),
         trial("what_only_watches_stands_beside_a_kernel", watcher::stands_beside_a_kernel),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -1,0 +1,85 @@
+use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
+use linkhold_core::units::Seq;
+use linkhold_scenario::Scenario;
+use linkhold_sim::silence_tracker::SilenceTracker;
+use linkhold_wire::{ParsedDatagram, ParsedPacket};
+
+use super::super::datagrams::{Datagrams, Numbered};
+use super::super::flowlog::FlowLog;
+use super::super::topology::{Family, ch_address, station_address};
+use super::super::workload::IPERF_PORT;
+use super::*;
+
+const UP: Direction = Direction::Uplink;
+/// Bytes of a segment or a datagram.
+const LEN: u32 = 1000;
+
+fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn segment(station_port: u16, port: u16, seq: u32, payload_len: u32) -> ParsedPacket {
+    let flags = if payload_len == 0 { TcpFlags::SYN } else { TcpFlags::ACK };
+    ParsedPacket {
+        src: Endpoint { addr: station_address(Family::V4, 0), port: station_port },
+        dst: Endpoint { addr: ch_address(Family::V4), port },
+        tcp: TcpSegment { seq: Seq(seq), payload_len, window: 500, flags, ..TcpSegment::default() },
+        ip_len: 52 + payload_len,
+        tcp_offset: 20,
+        tcp_header_len: 32,
+        ecn: Ecn::NotEct,
+    }
+}
+
+/// Uploads that stop at 10 s in a run of 20 s with 2 s of warm-up; `last` is when the last of each arrived.
+/// Answers for how long each counts: by iperf3, of a given size, over QUIC.
+fn active_s(last: Instant) -> Vec<f64> {
+    let flow = |more: &str| format!("[[flows]]\ndirection = \"uplink\"\nstop = \"10s\"\n{more}\n");
+    let flows = ["", "source = \"100kB\"", "transport = \"quic\""].map(flow).concat();
+    let text = format!(
+        "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\nwarm_up = \"2s\"\n\
+         [radio]\nphy_rate = \"24Mbit/s\"\n{flows}"
+    );
+    let case = Scenario::from_toml(&text, "t.toml", &[]).unwrap().cases().remove(0);
+    let scenario = &case.scenario;
+    let workload = Workload::new(scenario, 1, "cubic").unwrap();
+    let warm_up = Instant::ZERO + scenario.warm_up;
+    let mut log = FlowLog::new(warm_up, Duration::from_secs(1));
+    let silences = SilenceTracker::new(1);
+    let mut carry = |station_port: u16, port: u16, at: &[Instant]| {
+        log.on_sent(ms(0), &segment(station_port, port, 0, 0), UP);
+        for (index, &at) in (0..).zip(at) {
+            let packet = segment(station_port, port, 1 + index * LEN, LEN);
+            log.on_sent(at, &packet, UP);
+            log.on_received(at, &packet, UP, &silences);
+        }
+    };
+    carry(40_000, IPERF_PORT, &[ms(10)]);
+    carry(40_001, IPERF_PORT, &[ms(100), ms(9_900), last]);
+    carry(40_002, SIZED_PORT, &[ms(100), ms(9_900), last]);
+    let (key, quic) = workload.quic_keys().next().unwrap();
+    log.expect(key, Datagrams::of_quic(quic.group, quic.direction));
+    let packet = ParsedDatagram { src: key.station, dst: key.correspondent, ip_len: 128, ecn: Ecn::NotEct };
+    log.on_datagram_sent(ms(100), &Numbered { packet, number: 0, payload_len: 100 }, UP, &silences);
+    let end = QuicEnd {
+        flow: quic.clone(),
+        key,
+        reads: vec![(ms(120), 1000), (last, 2000)],
+        done: None,
+        looks: Vec::new(),
+        counts: Default::default(),
+    };
+    log.tell_reads(&key, UP, &end.reads, &[]);
+    let completion = Completion { group: 1, station: 0, port: 40_002, start_s: 0.0, took_s: None };
+    let traffic = Finished { completions: vec![completion], corrupt: 0, quic: vec![end] };
+    let data = data_flows(log.flows(), &workload, &traffic, scenario);
+    let until = Instant::ZERO + scenario.duration;
+    data.iter().map(|one| flow_record(0, one, warm_up, until).active_s).collect()
+}
+
+#[test]
+fn a_flow_that_stops_counts_until_then_or_its_last_arrival_and_an_amount_until_it_is_sent() {
+    assert_eq!(active_s(ms(9_950)), [8.0, 18.0, 8.0]);
+    assert_eq!(active_s(ms(10_250)), [8.25, 18.0, 8.25], "what was under way at the stop");
+    assert_eq!(active_s(ms(25_000)), [18.0; 3], "the run is over before");
+}
