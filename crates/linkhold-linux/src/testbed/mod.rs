@@ -26,6 +26,7 @@ pub mod seen;
 pub mod signals;
 pub mod silence_story;
 pub mod silence_summary;
+mod sized;
 pub mod topology;
 pub mod traffic;
 pub mod tun;

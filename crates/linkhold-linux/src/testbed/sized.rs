@@ -1,0 +1,188 @@
+//! The ends of flows of a given size: a small server and its clients, where every transfer is checked byte by
+//! byte.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linkhold_core::packet::Direction;
+
+use super::pattern::{is_pattern, pattern};
+use super::workload::SizedFlows;
+
+/// Largest sized flow, bytes.
+const MAX_SIZE: u64 = 1 << 40;
+/// Longest wait for a peer that sends nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a waiting transfer looks whether the run is over.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// What a client asks for: one byte for the direction, eight of length, big-endian.
+const REQUEST: usize = 9;
+const DOWNLOAD: u8 = b'd';
+const UPLOAD: u8 = b'u';
+/// The byte with which the server answers an upload whose bytes were right.
+const RIGHT: u8 = b'!';
+
+/// Why a transfer has no end.
+pub(super) enum Fault {
+    /// It was cut off.
+    Network,
+    /// Its bytes were wrong.
+    Corrupt,
+}
+
+/// Answers one request.
+pub(super) fn serve_one(mut stream: TcpStream, stop: &AtomicBool) {
+    let _ = stream.set_nonblocking(false);
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let mut request = [0_u8; REQUEST];
+    if stream.read_exact(&mut request).is_err() {
+        return;
+    }
+    let [way, length @ ..] = request;
+    let bytes = u64::from_be_bytes(length).min(MAX_SIZE);
+    match way {
+        DOWNLOAD => {
+            let _ = send_pattern(&mut stream, bytes, stop);
+        }
+        UPLOAD if receive_pattern(&mut stream, bytes, stop).is_ok() => {
+            let _ = stream.write_all(&[RIGHT]);
+        }
+        _ => {}
+    }
+}
+
+/// Asks for one flow and takes part in it; answers how long it took, and tells its port.
+pub(super) fn transfer(
+    server: SocketAddr,
+    flows: &SizedFlows,
+    congestion: &str,
+    stop: &AtomicBool,
+    port: &mut u16,
+) -> Result<Duration, Fault> {
+    let network = |_| Fault::Network;
+    let began = Instant::now();
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(network)?;
+    *port = stream.local_addr().map_err(network)?.port();
+    set_congestion(&stream, congestion).map_err(network)?;
+    let way = match flows.direction {
+        Direction::Downlink => DOWNLOAD,
+        Direction::Uplink => UPLOAD,
+    };
+    let mut request = [way; REQUEST];
+    request[1..].copy_from_slice(&flows.bytes.to_be_bytes());
+    stream.write_all(&request).map_err(network)?;
+    match flows.direction {
+        Direction::Downlink => receive_pattern(&mut stream, flows.bytes, stop)?,
+        Direction::Uplink => {
+            send_pattern(&mut stream, flows.bytes, stop)?;
+            let mut answer = [0];
+            read_some(&mut stream, &mut answer, stop)?;
+            if answer[0] != RIGHT {
+                return Err(Fault::Corrupt);
+            }
+        }
+    }
+    Ok(began.elapsed())
+}
+
+fn send_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result<(), Fault> {
+    stream.set_write_timeout(Some(LOOK)).map_err(|_| Fault::Network)?;
+    let (mut sent, mut chunk) = (0, Vec::with_capacity(16_384));
+    while sent < bytes {
+        chunk.clear();
+        chunk.extend((sent..bytes.min(sent + 16_384)).map(pattern));
+        match stream.write(&chunk) {
+            Ok(0) => return Err(Fault::Network),
+            Ok(len) => sent += len as u64,
+            Err(error) if is_passing(&error) && !stop.load(Ordering::Relaxed) => {}
+            Err(_) => return Err(Fault::Network),
+        }
+    }
+    Ok(())
+}
+
+fn receive_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result<(), Fault> {
+    let mut buffer = vec![0_u8; 16_384];
+    let mut got = 0;
+    while got < bytes {
+        let room = usize::try_from(bytes - got).unwrap_or(usize::MAX).min(buffer.len());
+        let part = &mut buffer[..room];
+        let len = read_some(stream, part, stop)?;
+        if !is_pattern(&part[..len], got) {
+            return Err(Fault::Corrupt);
+        }
+        got += len as u64;
+    }
+    Ok(())
+}
+
+/// Reads at least one byte, or tells why there is none.
+fn read_some(stream: &mut TcpStream, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize, Fault> {
+    stream.set_read_timeout(Some(LOOK)).map_err(|_| Fault::Network)?;
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Err(Fault::Network),
+            Ok(len) => return Ok(len),
+            Err(error) if is_passing(&error) && !stop.load(Ordering::Relaxed) => {}
+            Err(_) => return Err(Fault::Network),
+        }
+    }
+}
+
+/// Gives a socket a congestion control.
+pub(super) fn set_congestion(socket: &impl AsFd, name: &str) -> std::io::Result<()> {
+    let name = std::ffi::OsString::from(name);
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name).map_err(Into::into)
+}
+
+/// True for a timeout or an interruption. A read with a timeout is interrupted even when its process was
+/// stopped and goes on (signal(7)).
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    use super::super::topology::Family;
+    use super::*;
+
+    /// Runs both ends over loopback; the client's outcome, and what the network between them changed.
+    fn over_loopback(direction: Direction, bytes: u64, spoil: bool) -> Result<Duration, Fault> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            if spoil {
+                let mut request = [0; REQUEST];
+                stream.read_exact(&mut request).unwrap();
+                let _ = stream.write_all(&vec![7; 1000]);
+            } else {
+                serve_one(stream, &AtomicBool::new(false));
+            }
+        });
+        let flows =
+            SizedFlows { group: 0, station: 0, direction, bytes, starts: Vec::new(), family: Family::V4 };
+        let outcome = transfer(server, &flows, "reno", &stop, &mut 0);
+        thread.join().unwrap();
+        outcome
+    }
+
+    #[test]
+    fn transfers_of_any_size_and_direction_are_checked_byte_by_byte() {
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            for bytes in [1, 250, 251, 100_000, 3_000_001] {
+                assert!(over_loopback(direction, bytes, false).is_ok(), "{direction:?} {bytes}");
+            }
+        }
+        assert!(matches!(over_loopback(Direction::Downlink, 1000, true), Err(Fault::Corrupt)));
+    }
+}
