@@ -30,5 +30,6 @@ mod sized;
 pub mod topology;
 pub mod traffic;
 pub mod tun;
+pub mod waits;
 pub mod watched;
 pub mod workload;

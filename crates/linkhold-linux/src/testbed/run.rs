@@ -289,7 +289,7 @@ impl<'n> Hosts<'n> {
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let warm_up = StdDuration::from_nanos(scenario.warm_up.as_nanos());
         let mut windows = Vec::new();
-        let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits().collect());
+        let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits());
         while began.elapsed() < length {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
@@ -303,7 +303,7 @@ impl<'n> Hosts<'n> {
                 sender.at_warm_up = Some(kernel::counters(sender.netns)?);
             }
             traffic.check()?;
-            stalls.look(std::time::Instant::now(), traffic.waits().collect());
+            stalls.look(std::time::Instant::now(), traffic.waits());
             for sender in &mut senders {
                 let at_s = began.elapsed().as_secs_f64();
                 // A missed sample does not spoil the run.

@@ -1,16 +1,19 @@
 //! The ends of flows of a given size: a small server and its clients, where every transfer is checked byte by
 //! byte.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linkhold_core::packet::Direction;
 
 use super::pattern::{is_pattern, pattern};
 use super::workload::SizedFlows;
+use crate::punctual::{HOSTS_NICE, be_nice};
 
 /// Largest sized flow, bytes.
 const MAX_SIZE: u64 = 1 << 40;
@@ -18,6 +21,42 @@ const MAX_SIZE: u64 = 1 << 40;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting transfer looks whether the run is over.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// The threads at the ends of sized flows, as the kernel calls them: hosts as iperf3's programs are, and whose
+/// waits for a processor count as theirs do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threads(Arc<Mutex<BTreeSet<u32>>>);
+
+impl Threads {
+    /// The calling thread is one of them until the answer is dropped.
+    pub fn enter(&self) -> Entered {
+        be_nice(HOSTS_NICE);
+        let tid = nix::unistd::gettid().as_raw().unsigned_abs();
+        self.lock().insert(tid);
+        Entered { threads: self.clone(), tid }
+    }
+
+    /// Those there are now.
+    pub fn all(&self) -> BTreeSet<u32> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread's place among [`Threads`].
+pub(super) struct Entered {
+    threads: Threads,
+    tid: u32,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.threads.lock().remove(&self.tid);
+    }
+}
 
 /// What a client asks for: one byte for the direction, eight of length, big-endian.
 const REQUEST: usize = 9;
@@ -184,5 +223,23 @@ mod tests {
             }
         }
         assert!(matches!(over_loopback(Direction::Downlink, 1000, true), Err(Fault::Corrupt)));
+    }
+
+    #[test]
+    fn a_thread_of_a_sized_flow_is_listed_while_it_runs_and_as_nice_as_the_programs() {
+        let threads = Threads::default();
+        let (listed, nice) = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let _entered = threads.enter();
+                let told = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+                // After the name in brackets: state is the first word, the nice value the 17th (proc(5)).
+                let nice = told.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap().to_owned();
+                (threads.all().contains(&nix::unistd::gettid().as_raw().unsigned_abs()), nice)
+            });
+            thread.join().unwrap()
+        });
+        assert!(listed && threads.all().is_empty(), "{threads:?}");
+        let privileged = std::thread::spawn(|| be_nice(HOSTS_NICE)).join().unwrap();
+        assert!(!privileged || nice == HOSTS_NICE.to_string(), "{nice}");
     }
 }

@@ -21,9 +21,10 @@ use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UdpFlow};
 use super::error::TrafficError;
 use super::quic::{Common, QuicEnd, QuicTraffic};
-use super::sized::{Fault, LOOK, serve_one, set_congestion, transfer};
+use super::sized::{Fault, LOOK, Threads, serve_one, set_congestion, transfer};
 use super::topology::ch_address;
 use super::tun::MTU;
+use super::waits::{Waits, wait_of_thread, waits_of_program};
 use super::workload::{IPERF_PORT, Iperf, SIZED_PORT, SizedFlows, Workload};
 use crate::command::CommandError;
 use crate::netns::NetNs;
@@ -89,6 +90,8 @@ pub struct Traffic {
     stop: Arc<AtomicBool>,
     completions: Arc<Mutex<Vec<Completion>>>,
     corrupt: Arc<AtomicU64>,
+    /// The threads at the ends of sized flows.
+    sized: Threads,
 }
 
 impl Traffic {
@@ -118,6 +121,7 @@ impl Traffic {
             stop: Arc::new(AtomicBool::new(false)),
             completions: Arc::default(),
             corrupt: Arc::default(),
+            sized: Threads::default(),
         };
         for index in 0..workload.iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
@@ -280,15 +284,13 @@ impl Traffic {
         Ok(())
     }
 
-    /// How long each program has waited for a processor so far (proc(5), schedstat). A program that the
-    /// system tells nothing of has waited 0.
-    pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
+    /// How long each thread of the hosts' programs, and each of our own that sends or receives, has waited
+    /// for a processor so far.
+    pub fn waits(&self) -> Waits {
         let clients = self.clients.iter().map(|client| client.child.id());
-        let senders = self.senders.iter().map(|tid| tid.as_raw().unsigned_abs());
-        self.servers.iter().map(Child::id).chain(clients).chain(senders).map(|pid| {
-            let told = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-            Duration::from_nanos(told.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
-        })
+        let programs = self.servers.iter().map(Child::id).chain(clients);
+        let own = self.senders.iter().map(|tid| tid.as_raw().unsigned_abs()).chain(self.sized.all());
+        programs.flat_map(waits_of_program).chain(own.map(|tid| (tid, wait_of_thread(tid)))).collect()
     }
 
     fn serve_sized_flows(&mut self, ch: &NetNs, congestion: &str) -> Result<(), TrafficError> {
@@ -298,13 +300,17 @@ impl Traffic {
         // refuses congestion controls that this machine does not allow to everybody.
         set_congestion(&listener, congestion).map_err(TrafficError::Server)?;
         listener.set_nonblocking(true).map_err(TrafficError::Server)?;
-        let stop = self.stop.clone();
+        let (stop, threads) = (self.stop.clone(), self.sized.clone());
         self.threads.push(std::thread::spawn(move || {
+            let _entered = threads.enter();
             while !stop.load(Ordering::Relaxed) {
                 match listener.accept() {
                     Ok((stream, _)) => {
-                        let stop = stop.clone();
-                        std::thread::spawn(move || serve_one(stream, &stop));
+                        let (stop, threads) = (stop.clone(), threads.clone());
+                        std::thread::spawn(move || {
+                            let _entered = threads.enter();
+                            serve_one(stream, &stop);
+                        });
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(1)),
                 }
@@ -323,17 +329,19 @@ impl Traffic {
         let server = SocketAddr::new(ch_address(flows.family), SIZED_PORT);
         let (stop, completions, corrupt) =
             (self.stop.clone(), self.completions.clone(), self.corrupt.clone());
-        let (began, congestion) = (self.began, congestion.to_owned());
+        let (began, congestion, threads) = (self.began, congestion.to_owned(), self.sized.clone());
         // Threads made inside a namespace's thread stay in that namespace.
         let work = move || {
+            let _entered = threads.enter();
             std::thread::scope(|scope| {
                 for &start in &flows.starts {
                     if !sleep_until(began + start, &stop) {
                         return;
                     }
                     let (stop, completions, corrupt, flows) = (&stop, &completions, &corrupt, &flows);
-                    let congestion = &congestion;
+                    let (congestion, threads) = (&congestion, &threads);
                     scope.spawn(move || {
+                        let _entered = threads.enter();
                         let mut port = 0;
                         let outcome = transfer(server, flows, congestion, stop, &mut port);
                         if matches!(outcome, Err(Fault::Corrupt)) {

@@ -8,6 +8,7 @@ use linkhold_core::packet::Direction;
 use super::kernel::{Counters, Socket};
 use super::topology::{HostAt, station_of};
 use super::traffic::Finished;
+use super::waits::Waits;
 
 /// How often the senders' windows are looked at.
 pub const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -74,27 +75,27 @@ pub struct Watched {
     pub stalled: StdDuration,
 }
 
-/// Adds up the times in which a program could have run but got no processor, as seen at looks a
+/// Adds up the times in which a thread of the traffic could have run but got no processor, as seen at looks a
 /// [`SOCKET_INTERVAL`] apart.
 pub struct Stalls {
     looked: std::time::Instant,
-    waits: Vec<StdDuration>,
+    waits: Waits,
     total: StdDuration,
 }
 
 impl Stalls {
-    /// The first look: how long each program has waited until now does not count.
+    /// The first look: how long each thread has waited until now does not count.
     #[must_use]
-    pub fn new(now: std::time::Instant, waits: Vec<StdDuration>) -> Self {
+    pub fn new(now: std::time::Instant, waits: Waits) -> Self {
         Self { looked: now, waits, total: StdDuration::ZERO }
     }
 
-    /// Takes a look; `waits` is how long each program has waited so far. Waits of some microseconds are
-    /// usual. What counts is a wait of at least an interval between two looks, or a look that itself comes an
-    /// interval late.
-    pub fn look(&mut self, now: std::time::Instant, waits: Vec<StdDuration>) {
-        let before = self.waits.iter().copied().chain(std::iter::repeat(StdDuration::ZERO));
-        let waited = waits.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).max();
+    /// Takes a look; `waits` is how long each thread has waited so far. Waits of some microseconds are usual.
+    /// What counts is a wait of at least an interval between two looks, or a look that itself comes an
+    /// interval late. Each thread stands for itself: short waits of many are none that is long.
+    pub fn look(&mut self, now: std::time::Instant, waits: Waits) {
+        let before = |tid| self.waits.get(tid).copied().unwrap_or_default();
+        let waited = waits.iter().map(|(tid, now)| now.saturating_sub(before(tid))).max();
         let late = now.duration_since(self.looked).saturating_sub(SOCKET_INTERVAL);
         let stalled = waited.unwrap_or_default().max(late);
         if stalled >= SOCKET_INTERVAL {
@@ -117,14 +118,17 @@ mod tests {
     #[test]
     fn a_stall_is_a_long_wait_or_a_late_look() {
         let (start, ms) = (std::time::Instant::now(), StdDuration::from_millis);
-        let mut stalls = Stalls::new(start, vec![ms(45), ms(0)]);
-        stalls.look(start + ms(20), vec![ms(48), ms(1)]);
+        let waits = |all: &[(u32, u64)]| all.iter().map(|&(tid, wait)| (tid, ms(wait))).collect::<Waits>();
+        let mut stalls = Stalls::new(start, waits(&[(7, 45), (8, 0)]));
+        stalls.look(start + ms(20), waits(&[(7, 48), (8, 1)]));
         assert_eq!(stalls.total, ms(0), "short waits are usual");
-        stalls.look(start + ms(45), vec![ms(53), ms(31)]);
-        assert_eq!(stalls.total, ms(30), "the second program waited for 30 ms more");
-        stalls.look(start + ms(165), vec![ms(53), ms(31)]);
+        stalls.look(start + ms(45), waits(&[(7, 53), (8, 31)]));
+        assert_eq!(stalls.total, ms(30), "the second thread waited for 30 ms more");
+        stalls.look(start + ms(165), waits(&[(7, 53), (8, 31)]));
         assert_eq!(stalls.total, ms(130), "a look 100 ms late");
-        stalls.look(start + ms(185), vec![ms(54), ms(32), ms(2)]);
-        assert_eq!(stalls.total, ms(130), "a program that is new");
+        stalls.look(start + ms(185), waits(&[(2, 2), (7, 54), (8, 32)]));
+        assert_eq!(stalls.total, ms(130), "a thread that is new");
+        stalls.look(start + ms(205), waits(&[(2, 17), (8, 46)]));
+        assert_eq!(stalls.total, ms(130), "14 ms and 15 ms of two threads, and one that is gone");
     }
 }
