@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linkhold_core::packet::Direction;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrStorage};
 
 use super::pattern::{is_pattern, pattern};
 use super::workload::SizedFlows;
@@ -17,10 +20,11 @@ use crate::punctual::{HOSTS_NICE, be_nice};
 
 /// Largest sized flow, bytes.
 const MAX_SIZE: u64 = 1 << 40;
-/// Longest wait for a peer that sends nothing.
+/// Longest wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting transfer looks whether the run is over.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(LOOK_MS as u64);
+const LOOK_MS: u16 = 200;
 
 /// The threads at the ends of sized flows, as the kernel calls them: hosts as iperf3's programs are, and whose
 /// waits for a processor count as theirs do.
@@ -76,10 +80,13 @@ pub(super) enum Fault {
 /// Answers one request.
 pub(super) fn serve_one(mut stream: TcpStream, stop: &AtomicBool) {
     let _ = stream.set_nonblocking(false);
-    let _ = stream.set_read_timeout(Some(PATIENCE));
     let mut request = [0_u8; REQUEST];
-    if stream.read_exact(&mut request).is_err() {
-        return;
+    let mut got = 0;
+    while let Some(rest) = request.get_mut(got..).filter(|rest| !rest.is_empty()) {
+        match read_some(&mut stream, rest, stop) {
+            Ok(len) => got += len,
+            Err(_) => return,
+        }
     }
     let [way, length @ ..] = request;
     let bytes = u64::from_be_bytes(length).min(MAX_SIZE);
@@ -104,7 +111,7 @@ pub(super) fn transfer(
 ) -> Result<Duration, Fault> {
     let network = |_| Fault::Network;
     let began = Instant::now();
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(network)?;
+    let mut stream = connect(server, stop)?;
     *port = stream.local_addr().map_err(network)?.port();
     set_congestion(&stream, congestion).map_err(network)?;
     let way = match flows.direction {
@@ -126,6 +133,35 @@ pub(super) fn transfer(
         }
     }
     Ok(began.elapsed())
+}
+
+/// Connects as `connect_timeout` does, but looks meanwhile whether the run is over: in a silence the answer
+/// may never come.
+fn connect(server: SocketAddr, stop: &AtomicBool) -> Result<TcpStream, Fault> {
+    let network = |_| Fault::Network;
+    let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(family, SockType::Stream, flags, None).map_err(network)?;
+    match socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(_) => return Err(Fault::Network),
+    }
+    let patient_until = Instant::now() + PATIENCE;
+    loop {
+        let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+        match poll(&mut fds, PollTimeout::from(LOOK_MS)) {
+            Ok(0) | Err(Errno::EINTR) if stop.load(Ordering::Relaxed) || Instant::now() >= patient_until => {
+                return Err(Fault::Network);
+            }
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => break,
+            Err(_) => return Err(Fault::Network),
+        }
+    }
+    let stream = TcpStream::from(socket);
+    let failed = stream.take_error().map_err(|_| Fault::Network)?;
+    stream.set_nonblocking(false).map_err(|_| Fault::Network)?;
+    failed.map_or(Ok(stream), |_| Err(Fault::Network))
 }
 
 fn send_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result<(), Fault> {
@@ -241,5 +277,34 @@ mod tests {
         assert!(listed && threads.all().is_empty(), "{threads:?}");
         let privileged = std::thread::spawn(|| be_nice(HOSTS_NICE)).join().unwrap();
         assert!(!privileged || nice == HOSTS_NICE.to_string(), "{nice}");
+    }
+
+    #[test]
+    fn a_flow_whose_connection_is_not_answered_ends_with_the_run() {
+        // A listener with room for one connection drops the SYNs of others.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let listener = socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
+        let any = SockaddrStorage::from("127.0.0.1:0".parse::<SocketAddr>().unwrap());
+        socket::bind(listener.as_raw_fd(), &any).unwrap();
+        socket::listen(&listener, socket::Backlog::new(0).unwrap()).unwrap();
+        let listener = TcpListener::from(listener);
+        let server = listener.local_addr().unwrap();
+        let full = || TcpStream::connect_timeout(&server, LOOK);
+        let _waiting: Vec<TcpStream> = std::iter::from_fn(|| full().ok()).take(8).collect();
+        assert!(full().is_err(), "it has room");
+        let direction = Direction::Downlink;
+        let flows =
+            SizedFlows { group: 0, station: 0, direction, bytes: 1, starts: Vec::new(), family: Family::V4 };
+        let (stop, began) = (AtomicBool::new(false), Instant::now());
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(LOOK);
+                stop.store(true, Ordering::Relaxed);
+            });
+            transfer(server, &flows, "reno", &stop, &mut 0)
+        });
+        assert!(matches!(outcome, Err(Fault::Network)) && began.elapsed() < PATIENCE / 4);
+        drop(listener);
+        assert!(matches!(connect(server, &AtomicBool::new(false)), Err(Fault::Network)), "nobody listens");
     }
 }
