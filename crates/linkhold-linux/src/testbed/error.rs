@@ -67,6 +67,15 @@ pub enum RunError {
         /// What the host did besides.
         host: HostLoad,
     },
+    /// More connections than are measured.
+    #[error(
+        "the run made more than {limit} connections, and the testbed measures no more: use fewer flows, a lower rate \
+         of arrivals or a shorter run"
+    )]
+    TooManyFlows {
+        /// Most that are.
+        limit: usize,
+    },
     /// The result could not be kept.
     #[error("{0}")]
     Store(String),

@@ -26,9 +26,8 @@ use super::crossed::{Crossed, Crossings};
 use super::datagrams::{Arrived, Datagrams, Numbered};
 use super::seen::{HELD_LONGER_THAN, Seen, What};
 use super::topology::station_of;
+use super::workload::MAX_FLOWS;
 
-/// Most flows logged; more are carried but not measured.
-const MAX_FLOWS: usize = 4096;
 /// Most segments whose sending time is remembered at once, over all flows.
 const MAX_IN_FLIGHT: usize = 1 << 18;
 /// Most pieces of one stream that wait for what is missing before them.
@@ -219,6 +218,11 @@ pub struct FlowLog {
     transit: DelayHistogram,
     /// Flow, data direction and packet, in the order of time.
     seen: Vec<(u32, Direction, Seen)>,
+    most_seen: usize,
+    /// When the first packet was left out for which `seen` had no room.
+    seen_until: Option<Instant>,
+    /// A connection was carried that is not measured.
+    has_left_out: bool,
     warm_up: Instant,
     interval: Duration,
     next_sample: Instant,
@@ -238,6 +242,9 @@ impl FlowLog {
             // The whole capacity is reserved now: a vector that grows would make the air late. Memory that is
             // not used is never touched.
             seen: Vec::with_capacity(MAX_SEEN),
+            most_seen: MAX_SEEN,
+            seen_until: None,
+            has_left_out: false,
             warm_up,
             interval,
             next_sample: Instant::ZERO + interval,
@@ -264,9 +271,23 @@ impl FlowLog {
         of_flow.map(|one| one.2).collect()
     }
 
+    /// Until when [`Self::seen`] is whole; `None`: to the end.
+    #[must_use]
+    pub const fn seen_until(&self) -> Option<Instant> {
+        self.seen_until
+    }
+
+    /// True if more than [`MAX_FLOWS`] connections were made.
+    #[must_use]
+    pub const fn has_left_out(&self) -> bool {
+        self.has_left_out
+    }
+
     fn see(&mut self, at: Instant, number: usize, direction: Direction, what: What) {
-        if self.seen.len() < MAX_SEEN {
+        if self.seen.len() < self.most_seen {
             self.seen.push((number as u32, direction, Seen { at, what }));
+        } else {
+            self.seen_until.get_or_insert(at);
         }
     }
 
@@ -282,10 +303,11 @@ impl FlowLog {
                 return Some(found);
             }
         }
+        let station = station_of(key.station.addr)?;
         if self.flows.len() >= MAX_FLOWS {
+            self.has_left_out = true;
             return None;
         }
-        let station = station_of(key.station.addr)?;
         let tracks = [Track::default(), Track::default()];
         Some(self.open(Flow { key, station, start: now, syn, tracks, datagrams: None }))
     }

@@ -32,7 +32,7 @@ use super::silence_summary::SilenceSummary;
 use super::topology::HostAt;
 use super::traffic::{Completion, Finished};
 use super::watched::{Watched, WindowSample};
-use super::workload::{SIZED_PORT, Workload};
+use super::workload::{MAX_FLOWS, SIZED_PORT, Workload};
 use crate::agent::status::Status;
 
 /// A run is refused if the edges of its silences, or its other events, were handled later than this at the
@@ -92,6 +92,10 @@ pub struct LinuxRecord {
     /// before the end.
     #[serde(default)]
     pub silences: Vec<SilenceStory>,
+    /// When there was no more room to remember packets, s: silences that ended later have no story. `None`:
+    /// there was to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silences_told_until_s: Option<f64>,
     /// The stories summed up; `None` where there was no silence, or no flow of TCP.
     #[serde(default)]
     pub silence_summary: Option<SilenceSummary>,
@@ -127,6 +131,7 @@ impl LinuxRecord {
             completions: None,
             windows: Vec::new(),
             silences: Vec::new(),
+            silences_told_until_s: None,
             silence_summary: None,
             send_window: None,
             zero_windows: 0,
@@ -249,6 +254,9 @@ pub(super) fn outcome(
             return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms, host });
         }
     }
+    if report.log.has_left_out() {
+        return Err(RunError::TooManyFlows { limit: MAX_FLOWS });
+    }
     for end in &watched.traffic.quic {
         report.log.tell_reads(&end.key, end.flow.direction, &end.reads, &report.silences);
     }
@@ -311,6 +319,7 @@ pub(super) fn outcome(
         windows: first.map(|one| silence_windows(&report, looks.of(one))).unwrap_or_default(),
         silence_summary: (!silences.is_empty()).then(|| SilenceSummary::new(&silences)),
         silences,
+        silences_told_until_s: first.and(report.log.seen_until()).map(Instant::as_secs_f64),
         send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
         zero_windows,
         counters: watched.kernel,
@@ -524,7 +533,8 @@ fn told_silences(
         report.silences.iter().filter(|silence| silence.scope.covers(StationId(one.flow.station)));
     let spans = merged(of_station.map(|silence| (silence.start, silence.end)).collect());
     let seen = report.log.seen(number, one.direction);
-    stories(&spans, &seen, samples, Instant::ZERO + warm_up, report.until)
+    let until = report.log.seen_until().map_or(report.until, |full| full.min(report.until));
+    stories(&spans, &seen, samples, Instant::ZERO + warm_up, until)
 }
 
 fn series(

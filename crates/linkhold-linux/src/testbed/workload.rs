@@ -23,6 +23,8 @@ pub const SIZED_PORT: u16 = 7001;
 const MAX_CLIENTS: usize = 1000;
 /// Most UDP flows: each has a port and a thread of its own.
 const MAX_UDP_FLOWS: usize = 256;
+/// Most flows measured, iperf3's control connections among them. A run with more has no result.
+pub const MAX_FLOWS: usize = 4096;
 /// Most QUIC flows: each has a port and two threads of its own.
 const MAX_QUIC_FLOWS: usize = 64;
 
@@ -176,7 +178,22 @@ impl Workload {
             let what = format!("the scenario asks for {} QUIC flows", this.quic.len());
             return Err(Unsupported::new("flows", what, format!("use at most {MAX_QUIC_FLOWS}")).into());
         }
+        let made = this.connections();
+        if made > MAX_FLOWS {
+            let what = format!(
+                "the scenario makes {made} connections, iperf3's own among them, and the testbed measures {MAX_FLOWS}"
+            );
+            let right = "use fewer flows, a lower rate of arrivals or a shorter run";
+            return Err(Unsupported::new("flows", what, right).into());
+        }
         Ok(this)
+    }
+
+    /// How many flows there will be, iperf3's control connections among them.
+    fn connections(&self) -> usize {
+        let iperf: usize = self.iperf.iter().map(|client| 1 + client.count as usize).sum();
+        let sized: usize = self.sized.iter().map(|flows| flows.starts.len()).sum();
+        iperf + sized + self.udp.len() + self.quic.len()
     }
 
     fn add_udp(&mut self, group: &FlowGroup, number: usize, datagram: u32) -> Result<(), RunError> {
@@ -487,6 +504,17 @@ mod tests {
         let many = "[[flows]]\ndirection = \"uplink\"\ntransport = \"quic\"\ncount = 65\n";
         let error = workload(many).unwrap_err().to_string();
         assert_eq!(error, "flows: the scenario asks for 65 QUIC flows; use at most 64");
+    }
+
+    #[test]
+    fn more_connections_than_are_measured_are_refused_with_the_limit() {
+        let bulk = |count: usize| format!("[[flows]]\ndirection = \"uplink\"\ncount = {count}\n");
+        assert_eq!(workload(&bulk(MAX_FLOWS - 1)).unwrap().connections(), MAX_FLOWS);
+        let many = workload(&bulk(MAX_FLOWS)).unwrap_err().to_string();
+        let arrivals = "[[flows]]\ndirection = \"downlink\"\nsource = \"1kB\"\narrivals = \"500/s\"\n";
+        let random = workload(arrivals).unwrap_err().to_string();
+        assert!(many.starts_with("flows: the scenario makes 4097 connections"), "{many}");
+        assert!(many.contains("measures 4096; use fewer flows") && random.contains("arrivals"), "{random}");
     }
 
     #[test]

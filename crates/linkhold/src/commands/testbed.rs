@@ -179,6 +179,10 @@ impl Job {
         let mut records = Vec::with_capacity(outcomes.len());
         let (mut linux, mut series) = (Vec::new(), Vec::new());
         for Outcome { record, linux: told, series: one } in outcomes {
+            if let Some(full_s) = told.silences_told_until_s {
+                let (name, seed) = (&record.case, record.seed);
+                eprintln!("{name}, seed {seed}: {}", told_until(full_s));
+            }
             records.push(record);
             linux.push(told);
             series.push(one);
@@ -194,6 +198,14 @@ impl Job {
         let json = with_linux(&report, linux);
         Ok((report, json, series))
     }
+}
+
+/// What to say where the packets of a run were too many to remember.
+fn told_until(full_s: f64) -> String {
+    format!(
+        "from {full_s:.0} s on there was no room to remember packets, and silences that ended later have no story; \
+         a shorter run has them all"
+    )
 }
 
 /// Runs `linkhold testbed`.

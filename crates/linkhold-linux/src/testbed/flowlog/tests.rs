@@ -68,6 +68,32 @@ fn a_port_taken_again_is_another_flow_and_a_syn_sent_again_is_not() {
 }
 
 #[test]
+fn a_connection_that_is_not_measured_is_told() {
+    let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+    let mut open = |port| {
+        let mut data = packet(DOWN, 1000, 1, 1400);
+        data.dst.port = port;
+        log.on_sent(ms(1), &data, DOWN);
+        (log.flows().len(), log.has_left_out())
+    };
+    (1..MAX_FLOWS as u16).for_each(|port| assert!(!open(port).1));
+    assert_eq!(open(MAX_FLOWS as u16), (MAX_FLOWS, false));
+    assert_eq!(open(1), (MAX_FLOWS, false), "it is known");
+    assert_eq!(open(MAX_FLOWS as u16 + 1), (MAX_FLOWS, true));
+}
+
+#[test]
+fn until_when_all_packets_are_remembered_is_told() {
+    let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+    log.most_seen = 2;
+    for (at, until) in [(1, None), (2, None), (3, Some(ms(3))), (4, Some(ms(3)))] {
+        log.on_sent(ms(at), &packet(DOWN, 1000, 1, 1400), DOWN);
+        assert_eq!(log.seen_until(), until);
+    }
+    assert_eq!(log.seen(0, DOWN).len(), 2);
+}
+
+#[test]
 fn what_comes_before_the_warm_ups_end_does_not_count() {
     let silences = SilenceTracker::new(1);
     let mut log = FlowLog::new(ms(100), Duration::from_secs(1));
