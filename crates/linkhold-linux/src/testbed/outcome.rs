@@ -26,8 +26,8 @@ use super::kernel::Counters;
 use super::quic::QuicEnd;
 use super::records::mechanism_records;
 use super::repairs::{Sender, tell_of_datagrams, timeouts_over_time};
-use super::seats::{HostStatus, Statuses};
-use super::silence_story::{SilenceStory, merged, stories};
+use super::seats::{HostStatus, Seats, Statuses};
+use super::silence_story::{Known, SilenceStory, merged, stories};
 use super::silence_summary::SilenceSummary;
 use super::topology::HostAt;
 use super::traffic::{Completion, Finished};
@@ -300,8 +300,10 @@ pub(super) fn outcome(
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
     let first = data.iter().find(|one| one.flow.datagrams().is_none());
-    let silences =
-        first.map(|one| told_silences(one, &report, looks.of(one), scenario.warm_up)).unwrap_or_default();
+    let silences = first
+        .map(|one| told_silences(one, &report, looks.of(one), scenario))
+        .transpose()?
+        .unwrap_or_default();
     let linux = LinuxRecord {
         congestion: congestion.to_owned(),
         case: case.name.clone(),
@@ -524,17 +526,19 @@ fn told_silences(
     one: &DataFlow<'_>,
     report: &EtherReport,
     samples: &[&WindowSample],
-    warm_up: Duration,
-) -> Vec<SilenceStory> {
+    scenario: &ResolvedScenario,
+) -> Result<Vec<SilenceStory>, RunError> {
     let Some(number) = report.log.flows().iter().position(|flow| flow.key == one.flow.key) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let of_station =
         report.silences.iter().filter(|silence| silence.scope.covers(StationId(one.flow.station)));
     let spans = merged(of_station.map(|silence| (silence.start, silence.end)).collect());
     let seen = report.log.seen(number, one.direction);
     let until = report.log.seen_until().map_or(report.until, |full| full.min(report.until));
-    stories(&spans, &seen, samples, Instant::ZERO + warm_up, until)
+    let beside_host = Seats::of(scenario)?.has_host_at(one.sender());
+    let known = Known { seen: &seen, samples, beside_host };
+    Ok(stories(&spans, known, Instant::ZERO + scenario.warm_up, until))
 }
 
 fn series(

@@ -89,6 +89,15 @@ impl<'a> Seats<'a> {
         Ok(seats)
     }
 
+    /// True if a `linkhold host` runs at a host.
+    #[must_use]
+    pub const fn has_host_at(&self, at: HostAt) -> bool {
+        match at {
+            HostAt::Correspondent => self.correspondent.is_some(),
+            HostAt::Station(_) => self.stations.is_some(),
+        }
+    }
+
     /// True if the senders of `direction` must use an eBPF congestion control, for `linkhold host` to freeze
     /// them.
     #[must_use]

@@ -43,21 +43,25 @@ pub struct SilenceStory {
     pub start_s: f64,
     /// Its end, s.
     pub end_s: f64,
-    /// When the sender's host first heard of a closed window, s from the silence's **start**.
+    /// When the sender's host first heard of a closed window, s from the silence's **start**. This and the next
+    /// are of what the network brought, not of what a `linkhold host` told its sender.
     pub zero_window_s: Option<f64>,
     /// When it first heard anything after the silence's end.
     pub first_heard_s: Option<f64>,
-    /// What made it send data again.
+    /// What made it send data again. `None`: it did not, or (where `woken_s` is told) nobody knows: beside a
+    /// `linkhold host` what woke it may have come from there, and crossed no port.
     pub woken: Option<Woken>,
     /// When it sent that data.
     pub woken_s: Option<f64>,
     /// Timeouts: first unacknowledged segments sent again by a timer, from the silence's start until the
     /// sender was woken. Those behind a closed window, which `TCPTimeouts` does not count, are among them.
-    pub timeouts: u32,
-    /// Other segments that a timer sent again (tail loss probes), and empty ones (zero-window probes).
-    pub probes: u32,
+    /// `None` beside a `linkhold host`, whose acknowledgments make a sender send again, too.
+    pub timeouts: Option<u32>,
+    /// Other segments that a timer sent again (tail loss probes), and empty ones (zero-window probes). `None`
+    /// as for `timeouts`.
+    pub probes: Option<u32>,
     /// Whether the first timeout was spurious: the segment had not been lost, for it arrived twice, or before
-    /// others of its flight that nobody sent again. `None` without a timeout.
+    /// others of its flight that nobody sent again. `None` without a timeout that is known.
     pub spurious: Option<bool>,
     /// Packets that waited in the base station for the silence's end.
     pub held: u32,
@@ -94,16 +98,26 @@ pub fn merged(mut spans: Vec<(Instant, Instant)>) -> Vec<(Instant, Instant)> {
     all
 }
 
-/// The story of each of `spans` (merged) that began at `from` or later and was over before `until`. `seen` is
-/// one flow's.
+/// What is known of one flow.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// What passed the ports of its data.
+    pub seen: &'a [Seen],
+    /// The looks at its sender.
+    pub samples: &'a [&'a WindowSample],
+    /// A `linkhold host` runs beside its sender, and tells it things that cross no port.
+    pub beside_host: bool,
+}
+
+/// The story of each of `spans` (merged) that began at `from` or later and was over before `until`.
 #[must_use]
 pub fn stories(
     spans: &[(Instant, Instant)],
-    seen: &[Seen],
-    samples: &[&WindowSample],
+    known: Known<'_>,
     from: Instant,
     until: Instant,
 ) -> Vec<SilenceStory> {
+    let Known { seen, samples, beside_host } = known;
     let mut all = Vec::new();
     for (index, &(start, end)) in spans.iter().enumerate() {
         if start < from || end >= until {
@@ -116,7 +130,7 @@ pub fn stories(
             let last = seen.partition_point(|one| one.at < to);
             seen.get(first..last).unwrap_or_default()
         };
-        let mut teller = Teller::new(start, end);
+        let mut teller = Teller::new(start, end, beside_host);
         for one in part(before, start) {
             teller.earlier(*one);
         }
@@ -156,6 +170,10 @@ struct Arrival {
 struct Teller {
     start: Instant,
     end: Instant,
+    /// See [`Known::beside_host`].
+    beside_host: bool,
+    timeouts: u32,
+    probes: u32,
     story: SilenceStory,
     /// When the window was closed, while it is.
     closed_at: Option<Instant>,
@@ -174,10 +192,13 @@ struct Teller {
 }
 
 impl Teller {
-    fn new(start: Instant, end: Instant) -> Self {
+    fn new(start: Instant, end: Instant, beside_host: bool) -> Self {
         Self {
             start,
             end,
+            beside_host,
+            timeouts: 0,
+            probes: 0,
             story: SilenceStory {
                 start_s: start.as_secs_f64(),
                 end_s: end.as_secs_f64(),
@@ -185,8 +206,8 @@ impl Teller {
                 first_heard_s: None,
                 woken: None,
                 woken_s: None,
-                timeouts: 0,
-                probes: 0,
+                timeouts: None,
+                probes: None,
                 spurious: None,
                 held: 0,
                 held_first_s: None,
@@ -252,7 +273,7 @@ impl Teller {
                 }
             }
         }
-        if let Some(closed_at) = self.closed_at.filter(|_| self.story.woken.is_none()) {
+        if let Some(closed_at) = self.closed_at.filter(|_| self.story.woken_s.is_none()) {
             let later_s = closed_at.since(self.start).as_secs_f64();
             let earlier_s = self.start.since(closed_at).as_secs_f64();
             self.story.zero_window_s.get_or_insert(later_s - earlier_s);
@@ -279,38 +300,41 @@ impl Teller {
         if again {
             self.resent.push(seq);
         }
-        if self.story.woken.is_some() {
+        if self.story.woken_s.is_some() {
             return;
         }
         let prompted = self.heard.filter(|(heard_at, _)| at.since(*heard_at) <= REACTION);
         if len == 0 {
-            self.story.probes += 1;
+            self.probes += 1;
             return;
         }
         if again && prompted.is_none() {
             // The kernel may cut the segment anew: the first unacknowledged byte is what tells a timeout.
             if self.acked.is_none_or(|acked| !seq.after(acked)) {
-                self.story.timeouts += 1;
+                self.timeouts += 1;
                 self.timed_out.get_or_insert((seq, self.sent_until.unwrap_or(seq)));
             } else {
-                self.story.probes += 1;
+                self.probes += 1;
             }
         }
         if at >= self.end {
             let going = self.last_data_at.is_some_and(|last| at.since(last) <= PAUSE);
-            self.story.woken = Some(match prompted {
-                Some((_, true)) => Woken::Acknowledgment,
-                Some((_, false)) => Woken::Nudge,
-                None if going && !again => Woken::WentOn,
-                None => Woken::Timer,
-            });
+            self.story.woken = match prompted {
+                Some((_, true)) => Some(Woken::Acknowledgment),
+                Some((_, false)) => Some(Woken::Nudge),
+                None if going && !again => Some(Woken::WentOn),
+                None => (!self.beside_host).then_some(Woken::Timer),
+            };
             self.story.woken_s = Some(at.since(self.end).as_secs_f64());
         }
         self.last_data_at = Some(at);
     }
 
     fn finish(mut self) -> SilenceStory {
-        self.story.spurious = self.timed_out.map(|(seq, until)| self.was_not_lost(seq, until));
+        if !self.beside_host {
+            (self.story.timeouts, self.story.probes) = (Some(self.timeouts), Some(self.probes));
+            self.story.spurious = self.timed_out.map(|(seq, until)| self.was_not_lost(seq, until));
+        }
         self.story
     }
 
@@ -375,9 +399,49 @@ mod tests {
 
     /// The story of a silence from 1000 to 2000 ms in a run of 5000 ms.
     fn tell(seen: &[Seen]) -> SilenceStory {
-        let mut told = stories(&[(ms(1000), ms(2000))], seen, &[], Instant::ZERO, ms(5000));
+        tell_beside(false, seen)
+    }
+
+    /// The same, where there may be a `linkhold host` at the sender.
+    fn tell_beside(beside_host: bool, seen: &[Seen]) -> SilenceStory {
+        let known = Known { seen, samples: &[], beside_host };
+        let mut told = stories(&[(ms(1000), ms(2000))], known, Instant::ZERO, ms(5000));
         assert_eq!(told.len(), 1);
         told.remove(0)
+    }
+
+    #[test]
+    fn what_a_host_at_the_sender_may_have_done_is_not_put_down_to_a_timer() {
+        let thawed = [
+            sent(990, 5000),
+            heard(1001, 5000, false),
+            again(1400, 5000),
+            probe(1500),
+            again(2001, 5000),
+            arrived(2010, 5000, true),
+        ];
+        let plain = tell_beside(false, &thawed);
+        assert_eq!((plain.woken, plain.timeouts, plain.probes), (Some(Woken::Timer), Some(2), Some(1)));
+        let unknown = tell_beside(true, &thawed);
+        assert_eq!(
+            (unknown.woken, unknown.woken_s),
+            (None, Some(0.001)),
+            "the host's acknowledgment, or a timer"
+        );
+        assert_eq!((unknown.timeouts, unknown.probes, unknown.spurious), (None, None, None));
+        assert_eq!(unknown.first_new_s, plain.first_new_s);
+        let told = serde_json::to_value(&unknown).unwrap();
+        assert!(told["woken"].is_null() && told["timeouts"].is_null(), "{told}");
+        let summary = SilenceSummary::new(&[unknown]);
+        assert_eq!((summary.woken_unknown, summary.woken_by_timer), (1, 0));
+        assert_eq!((summary.timeouts, summary.with_timeout, summary.with_spurious), (None, None, None));
+        assert_eq!(SilenceSummary::new(&[plain]).with_timeout, Some(1));
+        // What the network brought is known, and so is a sender that had not stopped.
+        assert_eq!(
+            tell_beside(true, &[heard(2000, 1, false), sent(2001, 1)]).woken,
+            Some(Woken::Acknowledgment)
+        );
+        assert_eq!(tell_beside(true, &[sent(1990, 5000), sent(2005, 6000)]).woken, Some(Woken::WentOn));
     }
 
     #[test]
@@ -394,7 +458,7 @@ mod tests {
             again(2701, 6000),
         ]);
         assert_eq!((story.woken, story.woken_s), (Some(Woken::Timer), Some(0.6)));
-        assert_eq!((story.timeouts, story.probes, story.spurious), (3, 0, Some(false)));
+        assert_eq!((story.timeouts, story.probes, story.spurious), (Some(3), Some(0), Some(false)));
         assert_eq!((story.first_delivery_s, story.first_new_s), (Some(0.65), Some(0.65)));
         assert_eq!((story.first_heard_s, story.zero_window_s, story.held), (Some(0.7), None, 0));
     }
@@ -415,7 +479,7 @@ mod tests {
         ]);
         assert_eq!((story.woken, story.woken_s), (Some(Woken::Acknowledgment), Some(0.052)));
         // The last segment sent again is a tail loss probe, not a timeout.
-        assert_eq!((story.timeouts, story.probes, story.spurious), (1, 1, Some(true)));
+        assert_eq!((story.timeouts, story.probes, story.spurious), (Some(1), Some(1), Some(true)));
         assert_eq!(story.first_delivery_s, Some(0.001));
     }
 
@@ -457,7 +521,7 @@ mod tests {
         ]);
         assert_eq!((story.woken, story.zero_window_s), (Some(Woken::Nudge), Some(0.003)));
         assert_eq!((story.held, story.held_first_s, story.held_last_s), (2, Some(0.0), Some(0.004)));
-        assert_eq!((story.timeouts, story.probes, story.spurious), (0, 1, None));
+        assert_eq!((story.timeouts, story.probes, story.spurious), (Some(0), Some(1), None));
     }
 
     #[test]
@@ -478,7 +542,12 @@ mod tests {
         let all = [sample(990, 100), sample(1990, 1), sample(2240, 50), sample(2250, 90), sample(2900, 200)];
         let samples: Vec<&WindowSample> = all.iter().collect();
         let spans = [(ms(1000), ms(2000)), (ms(3000), ms(4000)), (ms(4100), ms(4200))];
-        let told = stories(&spans, &[], &samples, Instant::ZERO, ms(5000));
+        let told = stories(
+            &spans,
+            Known { seen: &[], samples: &samples, beside_host: false },
+            Instant::ZERO,
+            ms(5000),
+        );
         let first = &told[0];
         assert_eq!(
             (first.cwnd_before, first.cwnd_at_end, first.cwnd_after, first.restored),
@@ -503,7 +572,7 @@ mod tests {
             (ms(900), ms(1000)),
         ]);
         assert_eq!(spans, [(ms(100), ms(250)), (ms(300), ms(400)), (ms(900), ms(1000))]);
-        let told = stories(&spans, &[], &[], ms(200), ms(1000));
+        let told = stories(&spans, Known { seen: &[], samples: &[], beside_host: false }, ms(200), ms(1000));
         assert_eq!(told.iter().map(|story| story.start_s).collect::<Vec<_>>(), [0.3]);
     }
 

@@ -18,14 +18,17 @@ pub struct SilenceSummary {
     pub woken_by_timer: u32,
     /// It had not stopped.
     pub went_on: u32,
-    /// Silences with a timeout.
-    pub with_timeout: u32,
+    /// Nobody knows: a `linkhold host` runs beside it.
+    #[serde(default)]
+    pub woken_unknown: u32,
+    /// Silences with a timeout. `None` beside a `linkhold host`, as the next three.
+    pub with_timeout: Option<u32>,
     /// Silences with a spurious one.
-    pub with_spurious: u32,
+    pub with_spurious: Option<u32>,
     /// Timeouts in all.
-    pub timeouts: u32,
+    pub timeouts: Option<u32>,
     /// Probes in all.
-    pub probes: u32,
+    pub probes: Option<u32>,
     /// Silences whose congestion window before and after is known.
     pub with_cwnd: u32,
     /// Of them, those after which it was restored.
@@ -63,14 +66,16 @@ impl SilenceSummary {
             let mut values: Vec<f64> = stories.iter().filter_map(get).collect();
             Some(percentile(&mut values, q)).filter(|value| value.is_finite())
         };
+        let known = stories.iter().all(|story| story.timeouts.is_some());
         Self {
             silences: count(&|_| true),
             woken_by_acknowledgment: count(&|s| s.woken == Some(Woken::Acknowledgment)),
             woken_by_nudge: count(&|s| s.woken == Some(Woken::Nudge)),
             woken_by_timer: count(&|s| s.woken == Some(Woken::Timer)),
             went_on: count(&|s| s.woken == Some(Woken::WentOn)),
-            with_timeout: count(&|s| s.timeouts > 0),
-            with_spurious: count(&|s| s.spurious == Some(true)),
+            woken_unknown: count(&|s| s.woken.is_none() && s.woken_s.is_some()),
+            with_timeout: known.then(|| count(&|s| s.timeouts > Some(0))),
+            with_spurious: known.then(|| count(&|s| s.spurious == Some(true))),
             timeouts: stories.iter().map(|story| story.timeouts).sum(),
             probes: stories.iter().map(|story| story.probes).sum(),
             with_cwnd: count(&|s| s.restored.is_some()),
