@@ -2,7 +2,8 @@
 //! on disk.
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
-//! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
+//! interrupted table goes on where it was, on the same release of the kernel: what another one did is kept
+//! under the same key, and is no result here. How many run at once adapts as TCP's window does: one more after
 //! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after
 //! as many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
 //! repetition, and on two processors halving left one cell at a time where several finish sooner. If one
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
 use super::host_load::HostLoad;
+use super::kernel;
 use super::outcome::{LinuxRecord, MAX_LATENESS, Outcome};
 use super::run::{self, Options};
 use crate::rights::Rights;
@@ -78,6 +80,8 @@ pub struct Fleet {
 pub enum Progress {
     /// It was in the store.
     Known,
+    /// What the store had of it is of another kernel, so it will be run.
+    OfAnotherKernel,
     /// It was run.
     Done,
     /// The host was late; it will be run again, `jobs` at once.
@@ -121,6 +125,48 @@ impl CellFailure {
     #[must_use]
     pub fn is_of_the_host(&self) -> bool {
         self.error.lateness().is_some_and(HostLoad::is_much)
+    }
+}
+
+/// What the store has of cells.
+#[derive(Debug)]
+pub struct KnownCells {
+    /// In the order of the cells; `None` where there is nothing of this kernel.
+    pub outcomes: Vec<Option<Outcome>>,
+    /// Numbers of the cells that are kept from another kernel.
+    pub of_another_kernel: Vec<(usize, OtherKernel)>,
+}
+
+impl KnownCells {
+    /// What to say of cells that are kept and left out.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let mut kernels: Vec<String> =
+            self.of_another_kernel.iter().map(|(_, kernel)| kernel.to_string()).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
+        let (left, all) = (self.of_another_kernel.len(), self.outcomes.len());
+        (left > 0).then(|| {
+            format!(
+                "{left} of {all} cells are kept from {}, and this is Linux {}: they are left out, and run again without \
+                 --known",
+                kernels.join(" and from "),
+                kernel::release()
+            )
+        })
+    }
+}
+
+/// A kernel that is not this one; `None`: nobody noted which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherKernel(pub Option<String>);
+
+impl std::fmt::Display for OtherKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Some(release) => write!(f, "Linux {release}"),
+            None => f.write_str("a kernel that was not noted"),
+        }
     }
 }
 
@@ -171,19 +217,22 @@ pub fn run_all(
     fleet: &Fleet,
     told: &(dyn Fn(&Cell<'_>, Progress) + Sync),
 ) -> Result<Results, FleetError> {
-    let digest = program_digest(&fleet.program);
+    let (digest, release) = (program_digest(&fleet.program), kernel::release());
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
     let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
     let mut state = State::new(fleet.jobs);
     state.give_up_at = fleet.patience.map(|patience| std::time::Instant::now() + patience);
     for (index, (cell, key)) in cells.iter().zip(&keys).enumerate() {
-        let known = store.as_ref().filter(|_| fleet.resume).and_then(|store| store.load(key));
-        match known {
-            Some(outcome) => {
+        let kept = store.as_ref().filter(|_| fleet.resume).and_then(|store| store.kept(key, &release));
+        match kept {
+            Some(Ok(outcome)) => {
                 told(cell, Progress::Known);
                 state.outcomes.push(Some(outcome));
             }
-            None => {
+            other => {
+                if other.is_some() {
+                    told(cell, Progress::OfAnotherKernel);
+                }
                 state.outcomes.push(None);
                 state.waiting.push_back((index, 1));
             }
@@ -220,11 +269,17 @@ pub fn run_all(
 ///
 /// # Errors
 /// [`FleetError::Store`].
-pub fn known(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Option<Outcome>>, FleetError> {
-    let digest = program_digest(&fleet.program);
+pub fn known(cells: &[Cell<'_>], fleet: &Fleet) -> Result<KnownCells, FleetError> {
+    let (digest, release) = (program_digest(&fleet.program), kernel::release());
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
-    let load = |cell| store.as_ref().and_then(|store| store.load(&key(cell, digest)));
-    Ok(cells.iter().map(load).collect())
+    let mut known = KnownCells { outcomes: Vec::with_capacity(cells.len()), of_another_kernel: Vec::new() };
+    for (index, cell) in cells.iter().enumerate() {
+        let kept = store.as_ref().and_then(|store| store.kept(&key(cell, digest), &release));
+        let outcome =
+            kept.and_then(|kept| kept.map_err(|other| known.of_another_kernel.push((index, other))).ok());
+        known.outcomes.push(outcome);
+    }
+    Ok(known)
 }
 
 fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
@@ -399,7 +454,7 @@ impl Shared {
     }
 }
 
-/// Everything that decides a cell's results, as a name for its file. Results with an agent are those of one
+/// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent are those of one
 /// build of the program; a plain router's are the kernel's and the radio model's.
 fn key(cell: &Cell<'_>, program: u128) -> String {
     let program = if cell.case.scenario.mechanisms.is_empty() { 0 } else { program };
@@ -463,6 +518,15 @@ impl Store {
         let series = std::fs::read(self.folder.join(format!("{key}.series"))).ok()?;
         let series: RunSeries = postcard::from_bytes(&series).ok()?;
         Some(Outcome { record: stored.record, linux: stored.linux, series })
+    }
+
+    /// A cell's results on the kernel of this release, or which one they are of.
+    fn kept(&self, key: &str, release: &str) -> Option<Result<Outcome, OtherKernel>> {
+        let outcome = self.load(key)?;
+        Some(match &outcome.linux.kernel {
+            Some(kernel) if kernel == release => Ok(outcome),
+            other => Err(OtherKernel(other.clone())),
+        })
     }
 
     /// The JSON is written last: where it is, the rest is, too.
@@ -559,6 +623,43 @@ mod tests {
         assert_eq!((&loaded.record, &loaded.series), (&saved.record, &saved.series));
         std::fs::write(folder.path().join("k.series"), b"\xff").unwrap();
         assert!(store.load("k").is_none() && store.load("other").is_none());
+    }
+
+    #[test]
+    fn what_another_kernel_did_is_no_result_here_and_is_told() {
+        let (folder, cases) = (tempfile::tempdir().unwrap(), cases(&[]));
+        let fleet = Fleet {
+            program: PathBuf::new(),
+            jobs: Some(1),
+            store: Some(folder.path().to_owned()),
+            resume: true,
+            captures: None,
+            max_stalled: MAX_STALLED,
+            patience: None,
+            // Nothing is run.
+            stop: Arc::new(AtomicBool::new(true)),
+        };
+        let cells = [cell(&cases[0], 1), cell(&cases[0], 2), cell(&cases[0], 3), cell(&cases[0], 4)];
+        let store = Store::open(folder.path()).unwrap();
+        for (cell, kernel) in cells.iter().zip([Some(kernel::release()), Some("5.4.0".to_owned()), None]) {
+            let mut kept = outcome("none", 0.0);
+            kept.linux.kernel = kernel;
+            store.save(&key(cell, 0), &kept).unwrap();
+        }
+        let known = known(&cells, &fleet).unwrap();
+        let found: Vec<bool> = known.outcomes.iter().map(Option::is_some).collect();
+        assert_eq!(found, [true, false, false, false]);
+        let told = known.left_out().unwrap();
+        let wanted =
+            "2 of 4 cells are kept from Linux 5.4.0 and from a kernel that was not noted, and this is Linux ";
+        assert!(told.starts_with(wanted) && told.contains("run again without --known"), "{told}");
+        let nothing = KnownCells { outcomes: vec![None], of_another_kernel: Vec::new() };
+        assert_eq!(nothing.left_out(), None, "what was not run is not kept either");
+        let progress = Mutex::new(Vec::new());
+        let stopped = run_all(&cells, &fleet, &|cell, what| progress.lock().unwrap().push((cell.seed, what)));
+        assert!(matches!(stopped, Err(FleetError::Stopped { finished: 1, .. })), "{stopped:?}");
+        let another = Progress::OfAnotherKernel;
+        assert_eq!(*progress.lock().unwrap(), [(1, Progress::Known), (2, another), (3, another)]);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub const COUNTERS: [&str; 15] = [
 /// The counters of [`COUNTERS`] by name.
 pub type Counters = BTreeMap<String, u64>;
 
+/// The kernel's release, as `uname -r` has it.
+#[must_use]
+pub fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
 /// Reads a namespace's counters.
 ///
 /// # Errors

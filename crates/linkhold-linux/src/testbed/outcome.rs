@@ -22,7 +22,7 @@ use super::error::RunError;
 use super::ether::EtherReport;
 use super::flowlog::Flow;
 use super::host_load::HostLoad;
-use super::kernel::Counters;
+use super::kernel::{self, Counters};
 use super::quic::QuicEnd;
 use super::records::mechanism_records;
 use super::repairs::{Sender, tell_of_datagrams, timeouts_over_time};
@@ -59,6 +59,9 @@ pub struct LinuxRecord {
     pub congestion: String,
     /// The case's name without it.
     pub case: String,
+    /// Release of the kernel, as `uname -r` has it; `None` of a run from before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// What the senders' kernels counted from start to end.
     pub counters: Counters,
     /// How late edges of silences were handled, 99th percentile, s; 0 without silences.
@@ -117,6 +120,7 @@ impl LinuxRecord {
         Self {
             congestion: congestion.to_owned(),
             case: case.to_owned(),
+            kernel: None,
             counters: Counters::new(),
             edge_late_p99_s: 0.0,
             event_late_p99_s: 0.0,
@@ -307,6 +311,7 @@ pub(super) fn outcome(
     let linux = LinuxRecord {
         congestion: congestion.to_owned(),
         case: case.name.clone(),
+        kernel: Some(kernel::release()),
         edge_late_p99_s: some(report.edge_lateness.quantile_s(0.99)).unwrap_or(0.0),
         event_late_p99_s: some(report.event_lateness.quantile_s(0.99)).unwrap_or(0.0),
         stalled_s: watched.stalled.as_secs_f64(),

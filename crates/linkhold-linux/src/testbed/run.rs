@@ -194,8 +194,7 @@ fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
         host.sysctl("net/ipv4/tcp_ecn", "1")?;
     }
     if tcp.receive_autotune.is_none() {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let buffer = receive_memory(tcp.receive_buffer.0, &release);
+        let buffer = receive_memory(tcp.receive_buffer.0, &kernel::release());
         host.sysctl("net/ipv4/tcp_rmem", &format!("4096 {buffer} {buffer}"))?;
         host.sysctl("net/ipv4/tcp_moderate_rcvbuf", "0")?;
     }

@@ -65,7 +65,7 @@ pub struct TestbedArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
           conflicts_with_all = ["scenario", "cc", "set", "seeds", "baseline", "pcap"])]
     pub batch: Option<PathBuf>,
-    /// Run nothing: report the cells of the batch that are finished.
+    /// Run nothing: report the cells of the batch that are finished on this release of the kernel.
     #[arg(long, requires_all = ["batch", "resume"])]
     pub known: bool,
     /// Congestion controls of the senders, as the kernel calls them [default: the scenario's tcp.congestion].
@@ -85,7 +85,7 @@ pub struct TestbedArgs {
     /// Runs side by side [default: as many as this machine keeps up with, starting with one per core].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Do not run again what a run into the same folder has finished before.
+    /// Do not run again what a run into the same folder has finished before on this release of the kernel.
     #[arg(long)]
     pub resume: bool,
     /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out, --pcap or
@@ -280,7 +280,11 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
     let (outcomes, failure) = if args.known {
         let fleet = args.fleet(args.out.as_deref()).with(Arc::default())?;
-        (known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?, None)
+        let known = known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?;
+        if let Some(left_out) = known.left_out() {
+            eprintln!("{left_out}");
+        }
+        (known.outcomes, None)
     } else {
         let fleet = prepare(args.fleet(args.out.as_deref()))?;
         let results = measure(&cells, &fleet)?;
@@ -433,6 +437,12 @@ pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Fail
                     eprintln!("{line}");
                 }
             }
+            Progress::OfAnotherKernel => progress.suspend(|| {
+                eprintln!(
+                    "{}/{}, seed {}: it is kept from another kernel; again, on this one",
+                    cell.case.name, cell.congestion, cell.seed
+                );
+            }),
             Progress::Late { jobs } => progress.suspend(|| {
                 eprintln!(
                     "{}/{}, seed {}: the host was late; again, with at most {jobs} side by side",

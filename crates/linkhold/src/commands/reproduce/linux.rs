@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use linkhold_linux::testbed::cells::{Cell, CellFailure, Fleet, known};
+use linkhold_linux::testbed::cells::{Cell, Fleet, known};
+use linkhold_linux::testbed::kernel;
 use linkhold_linux::testbed::outcome::Outcome;
 use linkhold_linux::testbed::run::{available_congestion_controls, check, check_congestion};
 use linkhold_linux::testbed::seats::missing_for;
@@ -43,8 +44,7 @@ impl Kernel {
 
 impl Testbed for Kernel {
     fn release(&self) -> String {
-        let told = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        told.trim().to_owned()
+        kernel::release()
     }
 
     fn refuses(&self, case: &Case, congestion: &str) -> Option<String> {
@@ -62,14 +62,18 @@ impl Testbed for Kernel {
             .iter()
             .map(|run| Cell { case: &run.case, congestion: run.congestion.clone(), seed: run.seed })
             .collect();
-        let (found, failures, repeated) = if self.only_known {
-            (known(&cells, &self.fleet).map_err(|error| error.to_string())?, Vec::new(), 0)
+        let (found, reasons, repeated) = if self.only_known {
+            let known = known(&cells, &self.fleet).map_err(|error| error.to_string())?;
+            let kept = known.of_another_kernel.into_iter();
+            let reasons = kept.map(|(cell, kernel)| (cell, format!("what is kept of it is from {kernel}")));
+            (known.outcomes, reasons.collect(), 0)
         } else {
             self.announce(&cells);
             let results = measure(&cells, &self.fleet).map_err(|failure| failure.to_string())?;
-            (results.outcomes, results.failures, results.repeated)
+            let reasons = results.failures.iter().map(|failure| (failure.cell, failure.error.to_string()));
+            (results.outcomes, reasons.collect::<Vec<_>>(), results.repeated)
         };
-        Ok(Measured { outcomes: outcomes(found, &failures), repeated })
+        Ok(Measured { outcomes: outcomes(found, reasons), repeated })
     }
 }
 
@@ -84,10 +88,11 @@ impl Kernel {
     }
 }
 
-/// What the figures take: a run's record and series, or why there is none.
+/// What the figures take: a run's record and series, or why there is none, as far as `reasons` has it by the
+/// run's number.
 fn outcomes(
     found: Vec<Option<Outcome>>,
-    failures: &[CellFailure],
+    reasons: Vec<(usize, String)>,
 ) -> Vec<Result<(RunRecord, RunSeries), String>> {
     let mut outcomes: Vec<_> = found
         .into_iter()
@@ -96,9 +101,9 @@ fn outcomes(
             None => Err("it was not run yet".to_owned()),
         })
         .collect();
-    for failure in failures {
-        if let Some(outcome) = outcomes.get_mut(failure.cell) {
-            *outcome = Err(failure.error.to_string());
+    for (cell, reason) in reasons {
+        if let Some(outcome) = outcomes.get_mut(cell) {
+            *outcome = Err(reason);
         }
     }
     outcomes
