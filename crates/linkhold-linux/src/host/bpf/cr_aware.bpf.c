@@ -87,7 +87,7 @@ struct kept {
 	__u32 probed;   /* all is acknowledged, but a loss probe from before the thaw is not judged */
 	__u32 zero;
 	__u64 since;    /* start of the last silence that the socket met; silences are told apart by it */
-	__u64 thawed;   /* when the end of that silence was seen */
+	__u64 thawed;   /* when that silence ended, which may be long before the socket sees it */
 	/* The last call outside a silence, on both clocks. */
 	__u64 seen_ns;
 	__u64 seen_jiffies;
@@ -269,7 +269,7 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 		/* With nothing under way, until the first new segment is acknowledged: the kernel restarts windows
 		 * after idle time when it sends. */
 		kept->mended = tp->snd_nxt + (tp->snd_una == tp->snd_nxt);
-		kept->thawed = now;
+		kept->thawed = silence ? silence->until : now;
 		/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
 		if (linkhold_writes_stamp)
 			tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
@@ -391,8 +391,13 @@ static __always_inline bool keep_event(struct sock *sk, enum tcp_ca_event event,
 	if (!shields(kept))
 		return false;
 	if (event == CA_EVENT_TX_START && !reducing(sk)) {
-		if (kept->phase == MENDING && bpf_ktime_get_ns() - kept->thawed > OWN_IDLE_NS) {
+		struct tcp_sock *tp = tcp_sk(sk);
+		/* Who waits for its timer has nothing in flight, either, but is not idle. */
+		bool idle = tp->snd_una == tp->snd_nxt;
+
+		if (kept->phase == MENDING && idle && bpf_ktime_get_ns() - kept->thawed > OWN_IDLE_NS) {
 			kept->phase = SENDING;
+			COUNT(mended);
 			return false;
 		}
 		/* The window was restarted after idle time (tcp_cwnd_restart), and the idle time was the silence's. */

@@ -36,6 +36,7 @@ pub(super) struct Kept {
 /// Values of [`Kept::phase`].
 pub(super) const SENDING: u32 = 0;
 pub(super) const FROZEN: u32 = 1;
+pub(super) const MENDING: u32 = 2;
 
 /// What happened to sockets: `struct counts`.
 #[repr(C)]

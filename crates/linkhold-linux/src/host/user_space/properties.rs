@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::super::kernel::{Quiet, begun, ended};
 use super::sender::{CWR, Control, DISORDER, INFINITE, LOSS, OPEN, RECOVERY, Sender};
-use super::{FROZEN, Program, SENDING};
+use super::{FROZEN, MENDING, Program, SENDING};
 
 /// `silence.max` of these hosts.
 const AT_MOST_MS: u64 = 2_000;
@@ -422,6 +422,48 @@ fn a_timeout_before_a_silence_is_not_undone_by_it() {
         sender.advance(500);
         assert_eq!(sender.board.kept.phase, FROZEN);
         assert_eq!((sender.board.cwnd, sender.board.ssthresh), (1, cut), "cubic: {cubic}");
+    }
+}
+
+/// Who has nothing to send is idle by itself from the silence's end on, whenever the socket sees that end: its
+/// window restarts (RFC 5681, section 4.1). An idle time that was the silence's restarts nothing.
+#[test]
+fn a_connection_idle_since_long_after_a_silence_restarts_its_window() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        for (length_ms, idle_ms, restarts) in [(100, 600_000, true), (1_900, 500, false)] {
+            let mut sender = after_slow_start(program, cubic);
+            let had = sender.board.cwnd;
+            assert!(had > 100, "{had}");
+            freeze(&mut sender);
+            sender.advance(length_ms);
+            thaw(&mut sender);
+            sender.advance(idle_ms);
+            sender.write(50);
+            let wanted = if restarts { (10, SENDING) } else { (had, MENDING) };
+            assert_eq!((sender.board.cwnd, sender.board.kept.phase), wanted, "cubic: {cubic}, {idle_ms} ms");
+        }
+    }
+}
+
+/// A sender that waits for its timer is not idle, however long ago the silence ended.
+#[test]
+fn a_sender_that_waits_for_its_timer_after_a_silence_is_not_idle() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        let mut sender = after_slow_start(program, cubic);
+        let had = (sender.board.cwnd, sender.board.ssthresh);
+        sender.write(100);
+        freeze(&mut sender);
+        sender.silent = true;
+        sender.deliver(usize::MAX, u64::MAX, true, false);
+        // Timeouts after 200, 600 and 1,400 ms; the next is after 3,000 ms, and nothing wakes the sender.
+        sender.advance(1_900);
+        sender.silent = false;
+        thaw(&mut sender);
+        sender.advance(1_200);
+        assert_eq!((sender.timeouts, sender.board.kept.phase), (4, MENDING), "cubic: {cubic}");
+        assert_eq!((sender.board.cwnd, sender.board.kept.ssthresh), had, "cubic: {cubic}");
     }
 }
 
