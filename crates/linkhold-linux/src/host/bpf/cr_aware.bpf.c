@@ -13,6 +13,9 @@
  * - mending: the silence is over, but data sent before its end is not yet acknowledged. What is lost of that
  *   data the silence lost, so it reduces nothing. The window does not grow either: after a thaw it is never
  *   above what it was before.
+ * - silences in a row, each within a round trip of the one before: the first alone is mended in this way, up
+ *   to its own thaw. Else the sender would mend for good. After that the window grows and a loss counts between
+ *   them, but for the loss of what was sent in one of them.
  *
  * Deviations from the paper, because the verifier lets a congestion control write snd_cwnd and snd_ssthresh
  * but no timer and no estimate (docs/host.md has its refusals):
@@ -74,6 +77,17 @@ struct {
 
 enum phase { SENDING, FROZEN, MENDING };
 
+/* Of how many silences of a row it is known what was sent in them; a power of two. Of more within one round
+ * trip, the losses of the first ones count. */
+#define RANGES 8
+
+/* What was sent in a silence: sequence numbers from one to before the other. From the last call before it, so
+ * that what left just before is in it. */
+struct range {
+	__u32 from;
+	__u32 to;
+};
+
 /* What a socket had when the silence began. */
 struct kept {
 	__u32 phase;
@@ -85,7 +99,14 @@ struct kept {
 	__u32 una;      /* snd_una at the last timeout, and how much beyond it had arrived then */
 	__u32 sacked;
 	__u32 probed;   /* all is acknowledged, but a loss probe from before the thaw is not judged */
+	__u32 again;    /* frozen: the silence began before the one before it was mended */
+	__u32 nxt;      /* snd_nxt at the last call outside a silence */
+	__u32 soon;     /* frozen: a silence began within a round trip of the one before */
+	__u32 row;      /* the ranges have something that is not acknowledged; all of it is before row_end */
+	__u32 row_end;
+	__u32 next;     /* where the next range goes */
 	__u32 zero;
+	struct range ranges[RANGES]; /* of the silences of a row, but for the first */
 	__u64 since;    /* start of the last silence that the socket met; silences are told apart by it */
 	__u64 thawed;   /* when that silence ended, which may be long before the socket sees it */
 	/* The last call outside a silence, on both clocks. */
@@ -237,6 +258,58 @@ static __always_inline void settle_probe(struct sock *sk)
 		kept->probed = 0;
 }
 
+/* Whether the first that is not acknowledged was sent in a silence of a row. */
+static __always_inline bool sent_in_silence(struct sock *sk, struct kept *kept)
+{
+	__u32 una = tcp_sk(sk)->snd_una;
+
+	if (!kept->row)
+		return false;
+	for (__u32 at = 0; at < RANGES; at++) {
+		if (!before(una, kept->ranges[at].from) && before(una, kept->ranges[at].to))
+			return true;
+	}
+	return false;
+}
+
+/* A silence is over. If it is the first of a row, all that was sent before its end is to be mended. So it is
+ * where the silence took more than what was sent in it: a timeout, or the idle time of a sender with nothing
+ * under way; and where a loss probe is out. But what is to be mended grows by no further silence: where these
+ * come more often than round trips, there would be no end to it. */
+static __always_inline void leave_silence(struct sock *sk, struct kept *kept, __u64 ended)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool idle = tp->snd_una == tp->snd_nxt;
+	bool timed_out = ca_state(sk) == TCP_CA_Loss;
+	bool whole = !kept->soon || idle || tp->tlp_high_seq || (timed_out && kept->owed);
+
+	kept->thawed = ended;
+	/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
+	if (linkhold_writes_stamp)
+		tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
+	if (kept->again || !whole) {
+		__u32 at = kept->next & (RANGES - 1);
+
+		kept->ranges[at].from = kept->nxt;
+		kept->ranges[at].to = tp->snd_nxt;
+		kept->next = at + 1;
+		kept->row = 1;
+		kept->row_end = tp->snd_nxt;
+		kept->phase = kept->again ? MENDING : SENDING;
+		if (!kept->again)
+			COUNT(mended);
+	} else {
+		kept->phase = MENDING;
+		/* With nothing under way, until the first new segment is acknowledged: the kernel restarts
+		 * windows after idle time when it sends. */
+		kept->mended = tp->snd_nxt + idle;
+		/* A timeout of the sender's own, from before the silence: what it has to mend is its own, too,
+		 * and its window has to grow meanwhile (slow start). */
+		if (timed_out && !kept->owed)
+			kept->mended = tp->snd_una;
+	}
+}
+
 /* Brings a socket's phase up to date. `intact`: nothing has reduced the window since the last call, so the
  * window is the one to keep. */
 static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubic)
@@ -257,6 +330,12 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 				keep(sk, kept, reducing(sk));
 			COUNT(frozen);
 		}
+		if (kept->phase != FROZEN) {
+			/* Of silences without a call between them the socket sees the last alone. So what counts
+			 * is until when it had calls. srtt_us is in eighths of a microsecond. */
+			kept->soon = kept->seen_ns - kept->thawed <= tp->srtt_us * 125ULL;
+			kept->again = kept->phase == MENDING;
+		}
 		kept->phase = FROZEN;
 		kept->since = silence->since;
 	}
@@ -265,21 +344,15 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 			return kept;
 		if (cubic && silence)
 			leave_out_silence(sk, kept, silence, now);
-		kept->phase = MENDING;
-		/* With nothing under way, until the first new segment is acknowledged: the kernel restarts windows
-		 * after idle time when it sends. */
-		kept->mended = tp->snd_nxt + (tp->snd_una == tp->snd_nxt);
-		kept->thawed = silence ? silence->until : now;
-		/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
-		if (linkhold_writes_stamp)
-			tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
-		/* A timeout of the sender's own, from before the silence: what it has to mend is its own, too, and its
-		 * window has to grow meanwhile (slow start). */
-		if (ca_state(sk) == TCP_CA_Loss && !kept->owed)
-			kept->mended = tp->snd_una;
+		leave_silence(sk, kept, silence ? silence->until : now);
 	}
 	kept->seen_ns = now;
 	kept->seen_jiffies = bpf_jiffies64();
+	kept->nxt = tp->snd_nxt;
+	if (kept->row && !before(tp->snd_una, kept->row_end)) {
+		kept->row = 0;
+		__builtin_memset(kept->ranges, 0, sizeof(kept->ranges));
+	}
 	if (kept->phase == MENDING && !before(tp->snd_una, kept->mended)) {
 		if (tp->tlp_high_seq && !before(kept->mended, tp->tlp_high_seq))
 			kept->probed = 1;
@@ -294,6 +367,12 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 static __always_inline bool shields(struct kept *kept)
 {
 	return kept && kept->phase != SENDING;
+}
+
+/* Whether the loss of the first that is not acknowledged costs nothing. */
+static __always_inline bool spares(struct sock *sk, struct kept *kept)
+{
+	return shields(kept) || (kept && sent_in_silence(sk, kept));
 }
 
 /* A new connection begins after the last silence of its radio. */
@@ -334,10 +413,13 @@ static __always_inline __u32 kept_threshold(struct sock *sk, bool cubic)
 
 	if (!kept)
 		return 0;
-	if (!shields(kept)) {
+	if (!spares(sk, kept)) {
 		kept->owed = 0;
 		return 0;
 	}
+	/* In a row of silences the window moves on between two calls. */
+	if (!shields(kept) && !kept->owed)
+		keep(sk, kept, reducing(sk));
 	kept->owed = 1;
 	COUNT(shielded);
 	return kept->cwnd ? kept->cwnd : 2;
@@ -351,7 +433,7 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 	if (!kept)
 		return false;
 	if (new_state == TCP_CA_Loss) {
-		if (!shields(kept)) {
+		if (!spares(sk, kept)) {
 			/* Its own timeout. A silence that begins before the next ACK must not give back what this took. */
 			kept->owed = 0;
 			keep(sk, kept, false);
@@ -416,7 +498,7 @@ static __always_inline void hold_back(struct sock *sk, bool cubic)
 		return;
 	struct kept *kept = look(sk, true, cubic);
 
-	if (!shields(kept) || !kept->owed)
+	if (!spares(sk, kept) || !kept->owed)
 		return;
 	__u32 in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 	bool news = tp->snd_una != kept->una || tp->sacked_out != kept->sacked;
@@ -500,7 +582,7 @@ void BPF_PROG(cubic_acked, struct sock *sk, const struct ack_sample *sample)
 
 	remember(sk, kept);
 	/* Round trips through the silence would end slow start (HyStart). */
-	if (!shields(kept))
+	if (!shields(kept) && !(kept && kept->row))
 		cubictcp_acked(sk, sample);
 }
 

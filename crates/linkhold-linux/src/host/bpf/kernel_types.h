@@ -69,6 +69,7 @@ struct tcp_sock {
 	__u32 snd_cwnd_stamp; /* jiffies */
 	__u32 snd_nxt;
 	__u32 snd_una;
+	__u32 srtt_us; /* the smoothed round trip, in eighths of a microsecond */
 	__u32 packets_out;
 	__u32 sacked_out;
 	__u32 lost_out;

@@ -26,6 +26,7 @@ struct board {
 	__u32 cwnd_stamp;
 	__u32 snd_nxt;
 	__u32 snd_una;
+	__u32 srtt_us;
 	/* Whether the sender uses its window up (tcp_is_cwnd_limited), and the window before the last reduction. */
 	__u32 cwnd_limited;
 	__u32 prior_cwnd;
@@ -42,6 +43,7 @@ struct board {
 	__u32 tlp_high_seq;
 	/* The socket's storage. */
 	__u32 stored;
+	__u32 zero;
 	struct kept kept;
 	struct counts counts;
 };
@@ -236,6 +238,7 @@ __attribute__((visibility("default"))) __u32 linkhold_call(struct board *on, __u
 	tcp.snd_cwnd_stamp = on->cwnd_stamp;
 	tcp.snd_nxt = on->snd_nxt;
 	tcp.snd_una = on->snd_una;
+	tcp.srtt_us = on->srtt_us;
 	tcp.packets_out = on->packets_out;
 	tcp.sacked_out = on->sacked_out;
 	tcp.lost_out = on->lost_out;

@@ -2,6 +2,8 @@
 //! doubled, lost and out of order, losses, undone recoveries, ECN echoes, idle times, timeouts, an entry of
 //! the map that goes.
 
+use std::collections::VecDeque;
+
 use linkhold_core::time::Duration;
 use proptest::prelude::*;
 
@@ -425,8 +427,142 @@ fn a_timeout_before_a_silence_is_not_undone_by_it() {
     }
 }
 
-/// Who has nothing to send is idle by itself from the silence's end on, whenever the socket sees that end: its
-/// window restarts (RFC 5681, section 4.1). An idle time that was the silence's restarts nothing.
+/// A path with silences in a period, whose gaps are no longer than a round trip, all in ms. The host is told
+/// in time. What is sent into a silence is lost.
+struct Periodic<'a> {
+    sender: Sender<'a>,
+    /// Round trip, period, length of a silence.
+    path: (u64, u64, u64),
+    /// When each transmission that is under way arrives.
+    arrivals: VecDeque<u64>,
+    /// Whether ACKs come in during a silence, too, so that new data leaves in it.
+    acks_in_silence: bool,
+}
+
+impl<'a> Periodic<'a> {
+    /// Each path with both algorithms.
+    fn each(
+        program: &'a Program,
+        paths: [(u64, u64, u64); 4],
+        acks_in_silence: bool,
+    ) -> impl Iterator<Item = Self> {
+        [true, false].into_iter().flat_map(move |cubic| {
+            paths.map(|path| {
+                let sender = Sender::new(program, Control { cubic, shield: true }, 1, 1 << 20);
+                let mut this = Self { sender, path, arrivals: VecDeque::new(), acks_in_silence };
+                // The first segments, and with them all later ones, are spread over a round trip.
+                for _ in 0..10 {
+                    this.sender.write(1);
+                    this.note();
+                    this.sender.advance(path.0 / 11);
+                }
+                this.sender.write(1_000_000);
+                this
+            })
+        })
+    }
+
+    /// One millisecond; `lose`: the third that would arrive in it. Answers whether that was lost.
+    fn step(&mut self, lose: bool) -> bool {
+        let (_, period, length) = self.path;
+        self.sender.advance(1);
+        match self.sender.now_ms() % period {
+            0 => {
+                freeze(&mut self.sender);
+                self.sender.silent = true;
+            }
+            end if end == length => {
+                thaw(&mut self.sender);
+                self.sender.silent = false;
+                if self.sender.state() == LOSS {
+                    self.sender.wake();
+                }
+            }
+            _ => {}
+        }
+        self.note();
+        let now = self.sender.now_ms();
+        let due = self.arrivals.iter().take_while(|&&at| at <= now).count();
+        if self.sender.silent && !self.acks_in_silence {
+            return false;
+        }
+        for at in 0..due {
+            self.arrivals.pop_front();
+            self.sender.deliver(1, u64::from(lose && at == 2), false, false);
+            self.note();
+        }
+        lose && due > 2
+    }
+
+    /// What was sent arrives a round trip later.
+    fn note(&mut self) {
+        let arrival = self.sender.now_ms() + self.path.0;
+        self.arrivals.resize(self.sender.under_way().max(self.arrivals.len()), arrival);
+    }
+}
+
+impl std::fmt::Debug for Periodic<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:?} at {} ms: {:?}", self.path, self.sender.now_ms(), self.sender.board)
+    }
+}
+
+/// Where silences come more often than round trips, there is always data of the last one to mend. The window
+/// grows all the same, and a loss that no silence made costs what it costs a plain sender.
+#[test]
+fn silences_within_a_round_trip_stop_neither_growth_nor_the_answer_to_a_loss() {
+    let Some(program) = Program::get() else { return };
+    let paths = [(92, 100, 10), (130, 100, 10), (170, 150, 20), (165, 60, 20)];
+    for mut path in Periodic::each(program, paths, false) {
+        let cubic = path.sender.control.cubic;
+        for _ in 0..20 * path.path.0 {
+            path.step(false);
+            if path.sender.board.cwnd >= 100 {
+                break;
+            }
+        }
+        assert!(path.sender.board.cwnd >= 100, "cubic: {cubic}, {path:?}");
+        assert_eq!(path.sender.reductions, 0, "nothing was lost: {path:?}");
+        // Nothing that arrives was sent in a silence.
+        let before = path.sender.board.cwnd;
+        while !path.step(true) {
+            assert!(path.sender.now_ms() < 60_000, "{path:?}");
+        }
+        for _ in 0..2 * path.path.0 {
+            path.step(false);
+        }
+        let most = if cubic { before * 8 / 10 } else { before * 6 / 10 };
+        let board = &path.sender.board;
+        assert!(board.ssthresh <= most && board.cwnd <= most + 20, "cubic: {cubic}, {before}: {path:?}");
+    }
+}
+
+/// What each of these silences loses costs nothing, nor does it stop growth for good.
+#[test]
+fn silences_within_a_round_trip_cost_neither_window_nor_threshold() {
+    let Some(program) = Program::get() else { return };
+    let paths = [(95, 100, 10), (98, 90, 15), (90, 60, 5), (70, 40, 5)];
+    for mut path in Periodic::each(program, paths, true) {
+        let cubic = path.sender.control.cubic;
+        let mut most = 0;
+        for _ in 0..25 * path.path.0 {
+            path.step(false);
+            if path.sender.state() == OPEN {
+                let board = &path.sender.board;
+                assert!(board.cwnd >= most, "cubic: {cubic}, {most}: {path:?}");
+                assert_eq!(board.ssthresh, INFINITE, "cubic: {cubic}, {path:?}");
+                most = board.cwnd;
+            }
+            if most >= 150 {
+                break;
+            }
+        }
+        assert!(path.sender.reductions > 0 && most >= 150, "cubic: {cubic}, {most}, {path:?}");
+    }
+}
+
+/// Who has nothing to send is idle by itself from the silence's end on, whenever the socket sees that end:
+/// its window restarts (RFC 5681, section 4.1). An idle time that was the silence's restarts nothing.
 #[test]
 fn a_connection_idle_since_long_after_a_silence_restarts_its_window() {
     let Some(program) = Program::get() else { return };

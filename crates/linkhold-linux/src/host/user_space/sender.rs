@@ -47,6 +47,8 @@ struct Segment {
     fate: Fate,
     /// Number of its last transmission, counted over the connection.
     order: u64,
+    /// When it was sent; `None` once it was sent again, which says nothing of the round trip (Karn).
+    sent_ms: Option<u64>,
 }
 
 /// Which congestion control the sender has.
@@ -59,7 +61,7 @@ pub(super) struct Control {
 
 pub(super) struct Sender<'a> {
     program: &'a Program,
-    control: Control,
+    pub control: Control,
     pub board: Board,
     /// Segments from snd_una to snd_nxt.
     flight: VecDeque<Segment>,
@@ -250,7 +252,8 @@ impl<'a> Sender<'a> {
             self.call(Call::CwndEvent, TX_START);
         }
         self.transmitted += 1;
-        let segment = Segment { fate: Fate::UnderWay, order: self.transmitted };
+        let sent_ms = lost.is_none().then(|| self.now_ms());
+        let segment = Segment { fate: Fate::UnderWay, order: self.transmitted, sent_ms };
         let seq = match lost {
             Some(index) => {
                 self.flight[index] = segment;
@@ -334,6 +337,9 @@ impl<'a> Sender<'a> {
             let Some(segment) = self.flight.pop_front() else { break };
             delivered += u32::from(segment.fate != Fate::Sacked);
             acked += 1;
+            if let Some(sent_ms) = segment.sent_ms {
+                self.measure(self.now_ms() - sent_ms);
+            }
             self.board.snd_una = self.board.snd_una.wrapping_add(1);
         }
         let una = self.board.snd_una;
@@ -369,6 +375,13 @@ impl<'a> Sender<'a> {
             self.call(Call::CongAvoid, acked);
         }
         self.transmit();
+    }
+
+    /// RFC 6298, section 2. The timer stays as it is here.
+    fn measure(&mut self, round_trip_ms: u64) {
+        let sample = round_trip_ms as u32 * 1_000;
+        let smoothed = &mut self.board.srtt_us;
+        *smoothed = if *smoothed == 0 { sample * 8 } else { *smoothed - *smoothed / 8 + sample };
     }
 
     /// tcp_send_loss_probe: the last segment again.
@@ -527,9 +540,9 @@ impl<'a> Sender<'a> {
     }
 
     fn go_to(&mut self, ms: u64) {
-        let passed = ms - self.now_ms();
-        self.board.now_ns += passed * 1_000_000;
-        self.board.jiffies += passed / JIFFY_MS;
+        let before = self.now_ms();
+        self.board.now_ns += (ms - before) * 1_000_000;
+        self.board.jiffies += ms / JIFFY_MS - before / JIFFY_MS;
     }
 
     /// tcp_retransmit_timer and tcp_enter_loss.
