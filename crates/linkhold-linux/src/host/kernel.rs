@@ -183,7 +183,7 @@ mod loaded {
     use std::path::Path;
     use std::sync::Mutex;
 
-    use libbpf_rs::query::MapInfoIter;
+    use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
     use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel};
     use nix::errno::Errno;
     use nix::fcntl::{Flock, FlockArg};
@@ -260,9 +260,10 @@ mod loaded {
                 Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
                 Err((_, errno)) => return Err(lock_error(errno.into())),
             };
-            let registered = CONGESTION_CONTROLS.iter().all(|name| find(name, MapType::StructOps).is_some());
-            let maps = find(QUIET, MapType::LruHash).zip(find(COUNT, MapType::Array));
-            Ok(maps.filter(|_| registered).map(|(quiet, count)| Self {
+            let registered: Option<Vec<MapHandle>> =
+                CONGESTION_CONTROLS.into_iter().map(registration).collect();
+            let maps = registered.and_then(|registered| maps_of(registered.first()?));
+            Ok(maps.map(|(quiet, count)| Self {
                 quiet,
                 count,
                 netns_cookie,
@@ -453,7 +454,7 @@ mod loaded {
             }
         }
         for name in CONGESTION_CONTROLS {
-            while let Some(map) = find(name, MapType::StructOps) {
+            while let Some(map) = registration(name) {
                 if let Err(error) = map.delete(&key) {
                     tracing::warn!(%error, name, "a congestion control could not be unregistered");
                     break;
@@ -462,17 +463,36 @@ mod loaded {
         }
     }
 
-    /// The newest map of this name and type; of a registration, one that is in use.
-    fn find(name: &str, of_type: MapType) -> Option<MapHandle> {
+    /// The newest registration of this name that is in use.
+    fn registration(name: &str) -> Option<MapHandle> {
         let mut ids: Vec<u32> = MapInfoIter::default()
-            .filter(|map| map.name == name && map.ty == of_type)
+            .filter(|map| map.name == name && map.ty == MapType::StructOps)
             .map(|map| map.id)
             .collect();
         ids.sort_unstable();
-        ids.into_iter()
-            .rev()
+        ids.into_iter().rev().filter_map(|id| MapHandle::from_map_id(id).ok()).find(is_registered)
+    }
+
+    /// The maps of silences and of counters that a registration's programs use. Their names do not tell
+    /// them: who loads the programs to try them ([`try_out`]) has maps of the same names meanwhile, and so
+    /// has a socket that was open when an earlier host ended.
+    fn maps_of(registration: &MapHandle) -> Option<(MapHandle, MapHandle)> {
+        let value = registration.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
+        // In place of pointers the kernel shows the numbers of the programs
+        // (bpf_struct_ops_map_update_elem). The first word is the header.
+        let (words, _) = value.as_chunks::<8>();
+        let programs: Vec<u64> = words.iter().skip(1).map(|word| u64::from_ne_bytes(*word)).collect();
+        let options = ProgInfoQueryOptions::default().include_map_ids(true);
+        let mut used: Vec<MapHandle> = ProgInfoIter::with_query_opts(options)
+            .filter(|program| programs.contains(&u64::from(program.id)))
+            .flat_map(|program| program.map_ids)
             .filter_map(|id| MapHandle::from_map_id(id).ok())
-            .find(|map| of_type != MapType::StructOps || is_registered(map))
+            .collect();
+        let mut take = |name: &str| {
+            let at = used.iter().position(|map| map.name() == name)?;
+            Some(used.swap_remove(at))
+        };
+        take(QUIET).zip(take(COUNT))
     }
 
     /// A registration's first words are its reference count and its state

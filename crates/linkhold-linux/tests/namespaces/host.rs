@@ -271,6 +271,49 @@ pub fn congestion_controls_come_and_go() -> Outcome {
     Ok(())
 }
 
+/// While somebody tries the programs out (`linkhold doctor`), there are maps of the same names that no
+/// registered program reads. A host that joins another one meanwhile freezes its senders all the same.
+pub fn joined_beside_a_doctor() -> Outcome {
+    let path = ThreeHosts::build()?;
+    if let Some(reason) = no_struct_ops() {
+        return skipped(reason);
+    }
+    let mut first = AgentProcess::host(&path.ch, "freeze = \"kernel\"", "");
+    first.wait_until(|status| status.kernel.is_some());
+    let doctors = maps_of_a_doctor()?;
+    let mut second = AgentProcess::host(&path.sh, "freeze = \"kernel\"", "");
+    let sender = Sender::start(&path, 6990, CONGESTION_CONTROLS[0], STEADY);
+    sender.transfer.wait_for(MEGABYTE);
+    second.signal(FREEZE);
+    second.wait_until(|status| status.kernel.is_some_and(|kernel| kernel.frozen > 0));
+    second.signal(THAW);
+    drop(doctors);
+    sender.transfer.stop_and_finish();
+    for host in [&mut first, &mut second] {
+        host.send_signal(Signal::SIGTERM);
+        assert!(host.wait(), "{}", host.log());
+    }
+    Ok(())
+}
+
+/// The maps that loading the programs makes, for as long as they are held.
+#[cfg(feature = "struct-ops")]
+fn maps_of_a_doctor() -> Result<Vec<libbpf_rs::MapHandle>, Unfinished> {
+    use libbpf_rs::{MapHandle, MapType};
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let quiet = MapHandle::create(MapType::LruHash, Some("linkhold_quiet"), 16, 16, 1024, &options)?;
+    let count = MapHandle::create(MapType::Array, Some("linkhold_count"), 4, 32, 1, &options)?;
+    Ok(vec![quiet, count])
+}
+
+#[cfg(not(feature = "struct-ops"))]
+fn maps_of_a_doctor() -> Result<(), Unfinished> {
+    skipped("built without the feature `struct-ops`")
+}
+
 pub fn silence_leaves_windows_alone() -> Outcome {
     let path = ThreeHosts::build()?;
     for freeze in ["kernel", "both"] {

@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 62] = [
+    let tests: [NamedTest; 63] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -143,6 +143,7 @@ fn main() -> ExitCode {
             "a_hosts_congestion_controls_come_and_go_with_sockets_open",
             host::congestion_controls_come_and_go,
         ),
+        plain("a_host_that_joins_beside_a_doctor_freezes_its_senders", host::joined_beside_a_doctor),
         timed("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
         timed("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
         timed("a_thaw_wakes_senders_that_had_no_timeout", host::a_thaw_wakes_senders_that_had_no_timeout),
