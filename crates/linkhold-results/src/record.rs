@@ -77,15 +77,12 @@ impl RunReport {
     }
 
     /// The case that the others are compared with. `None` if each group of cases has its own (the testbed
-    /// compares within a congestion control), and in a report without runs.
+    /// compares within a congestion control), and where nothing is compared: there is one case, or the
+    /// baseline has no result.
     #[must_use]
     pub fn baseline(&self) -> Option<&str> {
-        match self.compare.split_first() {
-            None => self.runs.first().map(|run| run.case.as_str()),
-            Some((first, rest)) => {
-                rest.iter().all(|row| row.baseline == first.baseline).then_some(first.baseline.as_str())
-            }
-        }
+        let (first, rest) = self.compare.split_first()?;
+        rest.iter().all(|row| row.baseline == first.baseline).then_some(first.baseline.as_str())
     }
 
     /// Case names in the order of their first run.

@@ -153,10 +153,13 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
         column("delay\np99", "99th percentile of delay", Some(3), &|case| {
             format::time(mean(case, Metric::DelayP99))
         }),
-        column(&format!("goodput\n/ {versus}"), "goodput against the baseline", Some(5), &|case| {
-            versus_text(report, case)
-        }),
     ];
+    // Where nothing is compared, a head over no numbers would name a baseline that nobody asked for.
+    if !report.compare.is_empty() {
+        all.push(column(&format!("goodput\n/ {versus}"), "goodput against the baseline", Some(5), &|case| {
+            versus_text(report, case)
+        }));
+    }
     all.extend(columns::present(report).map(|extra| {
         let rank = if extra.form == Form::Rate { 4 } else { 6 };
         column(&extra.head.join("\n"), extra.name, Some(rank), &|case| {
@@ -497,6 +500,15 @@ mod tests {
         let row =
             |case: &str| text.lines().find(|line| line.contains(&format!("│ {case} "))).unwrap().to_owned();
         assert!(row("none").contains(" [0.") && !row("hold").contains('['), "{text}");
+    }
+
+    #[test]
+    fn where_nothing_is_compared_the_table_names_no_baseline() {
+        let (mut report, _) = sample::run(3);
+        report.compare.clear();
+        let text = run_table(&report, None);
+        assert!(!text.contains("/ none") && !text.contains("baseline"), "{text}");
+        assert_eq!(report.baseline(), None);
     }
 
     #[test]

@@ -57,22 +57,24 @@ pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str)
 /// The table of cases as HTML: a row for each, with means over the seeds.
 #[must_use]
 pub fn case_table(report: &RunReport) -> String {
-    // With one flow in each run there is no fairness to show.
+    // With nothing compared there is no baseline to name, and with one flow in each run no fairness to show.
+    let compared = !report.compare.is_empty();
     let several = report.runs.iter().any(|run| run.flows.len() > 1);
     let rows: Vec<Vec<String>> = report
         .cases()
         .into_iter()
         .map(|case| {
             let mean = |metric| estimate(&report.runs, case, metric).mean;
-            let versus = goodput_row(report, case).and_then(|row| Some((row.ratio?, row.ci95)));
+            let versus = goodput_row(report, case).and_then(|row| Some(format::ratio(row.ratio?, row.ci95)));
             let mut cells = vec![
                 format!("<span class=\"name\">{}</span>", escape(case)),
                 format::rate(mean(Metric::Goodput)),
                 format::percent(mean(Metric::LimitShare)),
-                match versus {
-                    Some((ratio, ci95)) => format::ratio(ratio, ci95),
-                    None => format::MISSING.to_owned(),
-                },
+            ];
+            if compared {
+                cells.push(versus.unwrap_or_else(|| format::MISSING.to_owned()));
+            }
+            cells.extend([
                 format::count(mean(Metric::Retransmits)),
                 format::count(mean(Metric::RtoEvents)),
                 format::time(mean(Metric::DelayP50)),
@@ -82,7 +84,7 @@ pub fn case_table(report: &RunReport) -> String {
                 format::time(mean(Metric::DelayP95OutsideSilence)),
                 format::time(mean(Metric::DelayP99OutsideSilence)),
                 format::time(mean(Metric::QueueingDelayP95)),
-            ];
+            ]);
             if several {
                 cells.push(format::number(mean(Metric::JainIndex)));
             }
@@ -91,11 +93,11 @@ pub fn case_table(report: &RunReport) -> String {
         })
         .collect();
     let versus = format!("goodput<br>/ {}", escape(report.baseline().unwrap_or("baseline")));
-    let mut header = vec![
-        "case",
-        "goodput",
-        "of limit",
-        &versus,
+    let mut header = vec!["case", "goodput", "of limit"];
+    if compared {
+        header.push(&versus);
+    }
+    header.extend([
         "resent",
         "RTOs",
         "delay<br>p50",
@@ -105,7 +107,7 @@ pub fn case_table(report: &RunReport) -> String {
         "p95 outside<br>silences",
         "p99 outside<br>silences",
         "queueing<br>p95",
-    ];
+    ]);
     if several {
         header.push("fairness");
     }

@@ -154,7 +154,21 @@ impl Job {
         for reason in reasons {
             eprintln!("{file}: {reason}");
         }
-        Ok(Self { entry, scenario, cases, congestion })
+        let job = Self { entry, scenario, cases, congestion };
+        let baseline = job.baseline();
+        if job.cases.iter().all(|case| case.name != baseline) {
+            eprintln!(
+                "{}: nothing is compared with a case that is skipped: name a baseline",
+                job.entry.scenario.display()
+            );
+        }
+        Ok(job)
+    }
+
+    /// The case that the others are compared with: the one asked for, or else the scenario's first.
+    fn baseline(&self) -> String {
+        let first = || self.scenario.cases().into_iter().next().map(|case| case.name);
+        self.entry.baseline.clone().or_else(first).unwrap_or_default()
     }
 
     /// The scenario's facts under the congestion controls of the senders.
@@ -187,10 +201,10 @@ impl Job {
             linux.push(told);
             series.push(one);
         }
-        let baseline = self.entry.baseline.as_deref();
+        let baseline = self.baseline();
         let names: Vec<(&str, &str)> =
             linux.iter().map(|told| (told.congestion.as_str(), told.case.as_str())).collect();
-        let comparison = compare_by_congestion(&records, &names, &self.congestion, baseline);
+        let comparison = compare_by_congestion(&records, &names, &self.congestion, &baseline);
         let path = self.entry.scenario.display().to_string();
         let mut info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
         info.facts = self.facts();
@@ -499,13 +513,14 @@ fn length_ms(cell: &Cell<'_>) -> u64 {
     cell.case.scenario.duration.as_millis()
 }
 
-/// Compares every case with `baseline`, or else the scenario's first, under the same congestion control.
-/// `names` are the congestion control and the case of each record, whose own name for its case carries both.
+/// Compares every case with `baseline` under the same congestion control. Where none of the baseline's cells
+/// has a result, nothing is compared: another case in its place would pass for it. `names` are the congestion
+/// control and the case of each record, whose own name for its case carries both.
 fn compare_by_congestion(
     records: &[RunRecord],
     names: &[(&str, &str)],
     congestion: &[String],
-    baseline: Option<&str>,
+    baseline: &str,
 ) -> Vec<CompareRow> {
     let rows = congestion.iter().flat_map(|name| {
         let of_name: Vec<(&RunRecord, &str)> = records
@@ -514,13 +529,10 @@ fn compare_by_congestion(
             .filter(|(_, (congestion, _))| congestion == name)
             .map(|(record, (_, case))| (record, *case))
             .collect();
-        let named = of_name.iter().find(|(_, case)| baseline == Some(*case));
-        let full_name = named.map(|(record, _)| record.case.clone());
-        if baseline.is_some() && full_name.is_none() {
-            return Vec::new();
-        }
+        let found = of_name.iter().find(|(_, case)| *case == baseline);
+        let Some(full_name) = found.map(|(record, _)| record.case.clone()) else { return Vec::new() };
         let records: Vec<RunRecord> = of_name.into_iter().map(|(record, _)| record.clone()).collect();
-        compare(&records, full_name.as_deref())
+        compare(&records, Some(&full_name))
     });
     rows.collect()
 }
@@ -621,17 +633,21 @@ mod tests {
         Job { entry, scenario, cases, congestion: vec!["cubic".to_owned()] }
     }
 
+    /// What the testbed makes of a run under cubic.
+    fn outcome(record: RunRecord, series: RunSeries) -> Outcome {
+        let linux = serde_json::json!({
+            "congestion": "cubic", "case": record.case, "counters": {}, "edge_late_p99_s": 0.0,
+            "event_late_p99_s": 0.0, "overruns": 0, "resumes": 0, "windows": [], "zero_windows": 0
+        });
+        let record = RunRecord { case: format!("{}/cubic", record.case), ..record };
+        Outcome { record, linux: serde_json::from_value(linux).unwrap(), series }
+    }
+
     /// The same, with the two cells that are finished.
     fn two_of_three() -> Results {
         let (report, series) = linkhold_results::sample::run(1);
-        let finished = report.runs.into_iter().zip(series).map(|(record, series)| {
-            let linux = serde_json::json!({
-                "congestion": "cubic", "case": record.case, "counters": {}, "edge_late_p99_s": 0.0,
-                "event_late_p99_s": 0.0, "overruns": 0, "resumes": 0, "windows": [], "zero_windows": 0
-            });
-            let record = RunRecord { case: format!("{}/cubic", record.case), ..record };
-            Some(Outcome { record, linux: serde_json::from_value(linux).unwrap(), series })
-        });
+        let finished = report.runs.into_iter().zip(series);
+        let finished = finished.map(|(record, series)| Some(outcome(record, series)));
         let mut results = one_of_three_was_late();
         results.outcomes = finished.collect();
         assert!(results.outcomes[1].take().is_some_and(|outcome| outcome.record.case == "hold/cubic"));
@@ -657,6 +673,24 @@ mod tests {
         let json: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
         assert_eq!(cases(&json), ["none/cubic", "dsasync/cubic"]);
         assert!(out.join("report.html").is_file() && out.join("scenario.toml").is_file());
+    }
+
+    /// Of the cases none, hold and dsasync the first has no result.
+    #[test]
+    fn where_the_baseline_has_no_result_no_other_case_stands_in_for_it() {
+        for baseline in [None, Some("none".to_owned())] {
+            let mut job = job();
+            assert_eq!(job.cases[0].name, "none");
+            job.entry.baseline = baseline.clone();
+            let (report, series) = linkhold_results::sample::run(1);
+            let outcomes = report.runs.into_iter().zip(series).filter(|(record, _)| record.case != "none");
+            let outcomes = outcomes.map(|(record, series)| outcome(record, series)).collect();
+            let (report, json, _) = job.report(outcomes).unwrap();
+            assert_eq!(report.cases(), ["hold/cubic", "dsasync/cubic"]);
+            assert!(json.compare.is_empty(), "{baseline:?}: {:?}", json.compare.first());
+            let table = run_table(&report, None);
+            assert!(!table.contains("/ hold/cubic"), "{baseline:?}: {table}");
+        }
     }
 
     #[test]
@@ -706,15 +740,15 @@ mod tests {
             "hold/cubic none/cubic",
             "dsasync/cubic none/cubic",
         ];
-        assert_eq!(pairs(None), first);
+        assert_eq!(pairs("none"), first);
         let named = [
             "none/reno hold/reno",
             "dsasync/reno hold/reno",
             "none/cubic hold/cubic",
             "dsasync/cubic hold/cubic",
         ];
-        assert_eq!(pairs(Some("hold")), named);
-        assert!(pairs(Some("fifo")).is_empty(), "cells of the baseline are not finished yet");
+        assert_eq!(pairs("hold"), named);
+        assert!(pairs("fifo").is_empty(), "cells of the baseline are not finished yet");
     }
 
     /// What is said of a scenario with those lines that the testbed does not run.
