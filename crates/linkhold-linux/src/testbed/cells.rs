@@ -96,7 +96,7 @@ pub enum Progress {
 /// What became of all cells.
 #[derive(Debug)]
 pub struct Results {
-    /// In the order of the cells; `None` where one failed.
+    /// In the order of the cells; `None` where one failed, or was not run before the fleet was stopped.
     pub outcomes: Vec<Option<Outcome>>,
     /// The cells that failed.
     pub failures: Vec<CellFailure>,
@@ -174,13 +174,16 @@ impl std::fmt::Display for OtherKernel {
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// Stopped.
-    #[error("stopped: {finished} of {all} cells are done{}", if *.kept { "; go on with --resume" } else { "" })]
+    #[error(
+        "stopped: {} of {} cells are done{}",
+        .results.outcomes.iter().flatten().count(),
+        .results.outcomes.len(),
+        if *.kept { "; go on with --resume" } else { "" }
+    )]
     Stopped {
-        /// Cells with results.
-        finished: usize,
-        /// Cells asked for.
-        all: usize,
-        /// True if they are in the store.
+        /// What was finished until then; cells that were running are among the failures.
+        results: Results,
+        /// True if the finished cells are in the store.
         kept: bool,
     },
     /// The store.
@@ -258,11 +261,11 @@ pub fn run_all(
         }
     });
     let state = shared.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let results = Results { outcomes: state.outcomes, failures: state.failures, repeated: state.repeated };
     if fleet.stop.load(Ordering::Relaxed) {
-        let finished = state.outcomes.iter().flatten().count();
-        return Err(FleetError::Stopped { finished, all: cells.len(), kept: store.is_some() });
+        return Err(FleetError::Stopped { results, kept: store.is_some() });
     }
-    Ok(Results { outcomes: state.outcomes, failures: state.failures, repeated: state.repeated })
+    Ok(results)
 }
 
 /// What the store has of `cells`, in their order, without running anything.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
-    Cell, Fleet, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
+    Cell, Fleet, FleetError, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
 use linkhold_linux::testbed::error::RunError;
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
@@ -248,20 +248,20 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     let mut fleet = prepare(args.fleet(out.as_deref()))?;
     let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
     fleet.captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
-    let results = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
-    deliver_finished(&job, results, &fleet, folder, args.json)
+    let measured = measure(&job.cells().collect::<Vec<_>>(), &fleet);
+    deliver_finished(&job, measured, &fleet, folder, args.json)
 }
 
 /// Delivers what is finished; an error where some cells have no result.
 fn deliver_finished(
     job: &Job,
-    results: Results,
+    measured: Result<Results, FleetError>,
     fleet: &Fleet,
     folder: Option<OutputFolder>,
     json_only: bool,
 ) -> Result<(), Failure> {
-    let failure = failure(&results, fleet);
-    let outcomes: Vec<Outcome> = results.outcomes.into_iter().flatten().collect();
+    let (outcomes, failure) = finished(measured, fleet)?;
+    let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
     if !outcomes.is_empty() {
         let (report, json, series) = job.report(outcomes)?;
         let json = super::to_json(&json)?;
@@ -270,6 +270,33 @@ fn deliver_finished(
     failure.map_or(Ok(()), Err)
 }
 
+/// What is finished, also where the fleet was stopped, and what to say where some cells have no result.
+fn finished(
+    measured: Result<Results, FleetError>,
+    fleet: &Fleet,
+) -> Result<(Vec<Option<Outcome>>, Option<Failure>), Failure> {
+    match measured {
+        Ok(results) => {
+            let failure = failure(&results, fleet);
+            Ok((results.outcomes, failure))
+        }
+        Err(FleetError::Stopped { results, kept }) => {
+            // Cells that the stop cut short are told by the count.
+            let failed = results.failures.iter().filter(|one| !matches!(one.error, RunError::Stopped));
+            let failed: String = failed.map(|one| format!("\n{one}")).collect();
+            let outcomes = results.outcomes;
+            let done = outcomes.iter().flatten().count();
+            let way = if kept { "the same command with --resume runs the others" } else { NOT_KEPT };
+            let told = format!("stopped: {done} of {} cells are done; {way}{failed}", outcomes.len());
+            Ok((outcomes, Some(Failure::Failed(told))))
+        }
+        Err(error @ FleetError::Store(_)) => Err(Failure::Failed(error.to_string())),
+    }
+}
+
+/// How to go on where no cells are kept.
+const NOT_KEPT: &str = "with --out DIR finished cells are kept, and --resume runs the others alone";
+
 /// What to say where some cells have no result: the others are reported.
 fn failure(results: &Results, fleet: &Fleet) -> Option<Failure> {
     let failures = &results.failures;
@@ -277,7 +304,7 @@ fn failure(results: &Results, fleet: &Fleet) -> Option<Failure> {
     let way = if fleet.store.is_some() {
         "the same command with --resume runs these alone again"
     } else {
-        "with --out DIR finished cells are kept, and --resume runs the others alone"
+        NOT_KEPT
     };
     let (failed, all) = (failures.len(), results.outcomes.len());
     (failed > 0).then(|| {
@@ -301,9 +328,7 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
         (known.outcomes, None)
     } else {
         let fleet = prepare(args.fleet(args.out.as_deref()))?;
-        let results = measure(&cells, &fleet)?;
-        let failure = failure(&results, &fleet);
-        (results.outcomes, failure)
+        finished(measure(&cells, &fleet), &fleet)?
     };
     print(&tell_finished(&jobs, outcomes, args.json)?)?;
     failure.map_or(Ok(()), Err)
@@ -437,7 +462,7 @@ fn own_congestion_control(
 }
 
 /// Runs `cells` with progress: a bar, or lines where standard error is no terminal.
-pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Failure> {
+pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, FleetError> {
     let progress = bar("measuring", cells.len() as u64);
     // The lock lets one cell report at a time, so that lines do not mix.
     let told = Mutex::new(Pace::new(cells));
@@ -467,7 +492,7 @@ pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Fail
     };
     let results = run_all(cells, fleet, &tell);
     progress.finish_and_clear();
-    results.map_err(|error| Failure::Failed(error.to_string()))
+    results
 }
 
 /// Progress of a fleet in lines of text, where standard error is no terminal. Cells differ in length, so the
@@ -667,12 +692,35 @@ mod tests {
         let out = folder.path().join("out");
         let fleet = fleet_with(Some(out.join("cells")));
         let prepared = OutputFolder::prepare(&out).unwrap();
-        let told = deliver_finished(&job(), two_of_three(), &fleet, Some(prepared), false).unwrap_err();
+        let told = deliver_finished(&job(), Ok(two_of_three()), &fleet, Some(prepared), false).unwrap_err();
         assert_eq!(format!("{:?}", told.exit_code()), format!("{:?}", ExitCode::from(1)));
         assert!(told.to_string().starts_with("1 of 3 cells have no result; the same command with --resume"));
         let json: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
         assert_eq!(cases(&json), ["none/cubic", "dsasync/cubic"]);
         assert!(out.join("report.html").is_file() && out.join("scenario.toml").is_file());
+    }
+
+    #[test]
+    fn where_it_was_stopped_the_finished_cells_are_delivered_and_it_says_how_many_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        for (kept, way) in [(true, "the same command with --resume runs the others"), (false, NOT_KEPT)] {
+            let fleet = fleet_with(kept.then(|| out.join("cells")));
+            let prepared = OutputFolder::prepare(&out).unwrap();
+            let mut results = two_of_three();
+            results.failures[0].error = RunError::Stopped;
+            let measured = Err(FleetError::Stopped { results, kept });
+            let told = deliver_finished(&job(), measured, &fleet, Some(prepared), false).unwrap_err();
+            assert_eq!(format!("{:?}", told.exit_code()), format!("{:?}", ExitCode::from(1)));
+            assert_eq!(told.to_string(), format!("stopped: 2 of 3 cells are done; {way}"));
+            let json: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
+            assert_eq!(cases(&json), ["none/cubic", "dsasync/cubic"]);
+        }
+        // A cell that had failed before is named.
+        let measured = Err(FleetError::Stopped { results: two_of_three(), kept: false });
+        let (_, told) = finished(measured, &fleet_with(None)).unwrap();
+        let told = told.unwrap().to_string();
+        assert!(told.contains("\ncase dsasync, cubic, seed 7: this host was too slow: "), "{told}");
     }
 
     /// Of the cases none, hold and dsasync the first has no result.
