@@ -282,9 +282,99 @@ pub(crate) fn apply_override(
     let path = path.trim();
     let steps =
         split_path(path).ok_or_else(|| sources.problem(origin, "", "the key is not a dotted path", right))?;
-    let value = override_value(value.trim(), index);
-    insert(document, &steps, Node { value, origin }, origin)
-        .map_err(|error| sources.problem(origin, path, error.what, error.right))
+    let node = Node { value: override_value(value.trim(), index), origin };
+    let laid = match steps[..] {
+        // A key below `set` may be a dotted path itself, and is kept as one.
+        ["cases", case, "set", ref rest @ ..]
+            if !rest.is_empty() || matches!(node.value, Value::Table(_)) =>
+        {
+            let rest: Vec<&str> = rest.iter().map(|step| step.trim_matches(['"', '\''])).collect();
+            insert_into_set(document, case, &rest, node, origin)
+        }
+        _ => insert(document, &steps, node, origin),
+    };
+    laid.map_err(|error| sources.problem(origin, path, error.what, error.right))
+}
+
+/// Lays a value into the `set` of the case `case` (as [`insert`] takes it), under the path `rest`. What the
+/// table says of the same keys goes, however their paths are written: of `router`, `"router.limit"` and
+/// `"flows.*.count"` the last in the order of keys would win, and not the override.
+fn insert_into_set(
+    document: &mut Node,
+    case: &str,
+    rest: &[&str],
+    node: Node,
+    origin: Origin,
+) -> Result<(), InsertError> {
+    let no_keys = Node { value: Value::Table(Table::default()), origin };
+    insert(document, &["cases", case, "set"], no_keys, origin)?;
+    // Lists are looked up in the document as it is, while the table changes.
+    let shape = document.clone();
+    let Value::Table(root) = &mut document.value else { return Ok(()) };
+    let Some(Entry { node: Node { value: Value::Array(cases), .. }, .. }) = root.get_mut("cases") else {
+        return Ok(());
+    };
+    let index = case.parse().ok().or_else(|| cases.iter().position(|item| item.name() == Some(case)));
+    let chosen = cases.iter_mut().enumerate().filter(|(at, _)| case == "*" || index == Some(*at));
+    for (_, one) in chosen {
+        if let Value::Table(table) = &mut one.value
+            && let Some(Entry { node: Node { value: Value::Table(set), .. }, .. }) = table.get_mut("set")
+        {
+            lay_into_set(set, &shape, rest, node.clone(), origin);
+        }
+    }
+    Ok(())
+}
+
+/// Lays a value under the dotted path `path` into one case's `set`.
+fn lay_into_set(set: &mut Table, shape: &Node, path: &[&str], node: Node, origin: Origin) {
+    let wanted = canonical(shape, path);
+    let is_covered = |entry: &Entry| {
+        split_path(&entry.key).is_some_and(|steps| {
+            let steps = canonical(shape, &steps);
+            let same = |(one, other): (&String, &String)| one == "*" || one == other;
+            steps.len() >= wanted.len() && wanted.iter().zip(&steps).all(same)
+        })
+    };
+    match node.value {
+        // Tables merge key by key.
+        Value::Table(table) if path.is_empty() || set.entries.iter().any(is_covered) => {
+            for entry in table.entries {
+                let longer: Vec<&str> =
+                    path.iter().copied().chain(entry.key.split('.').map(str::trim)).collect();
+                lay_into_set(set, shape, &longer, entry.node, origin);
+            }
+        }
+        value => {
+            set.entries.retain(|entry| !is_covered(entry));
+            let node = Node { value, origin: node.origin };
+            set.add(Entry { key: path.join("."), key_origin: origin, node });
+        }
+    }
+}
+
+/// The path with elements of lists named by their index, where the document has them.
+fn canonical(document: &Node, path: &[&str]) -> Vec<String> {
+    let mut at = Some(document);
+    let mut steps = Vec::with_capacity(path.len());
+    for step in path {
+        let mut named = (*step).to_owned();
+        at = match at.map(|node| &node.value) {
+            Some(Value::Table(table)) => table.get(step).map(|entry| &entry.node),
+            Some(Value::Array(items)) => {
+                let index =
+                    step.parse().ok().or_else(|| items.iter().position(|item| item.name() == Some(*step)));
+                if let Some(index) = index {
+                    named = index.to_string();
+                }
+                // Lists in the elements of a list are named by index alone.
+                index.and_then(|index: usize| items.get(index))
+            }
+            _ => None,
+        };
+        steps.push(named);
+    }
+    steps
 }
 
 /// A value on the command line needs no quotes: what is not TOML is a string.
@@ -469,6 +559,43 @@ mod tests {
         assert!(matches!(at(&doc, "list.0.w").value, Value::Integer(2)));
         assert!(matches!(&at(&doc, "list.0.z").value, Value::String(s) if s == "q"));
         assert!(matches!(&at(&doc, "list.1.z").value, Value::String(s) if s == "q"));
+    }
+
+    #[test]
+    fn an_override_of_a_cases_own_set_takes_the_place_of_what_stands_there() {
+        let text = "[[flows]]\nname = \"bulk\"\n[[cases]]\nname = \"a\"\n[cases.set]\n\"router.limit\" = 1\n\
+                    \"flows.bulk.count\" = 1\nrouter = { queue = \"q\" }\n[[cases]]\nname = \"b\"\n";
+        let keys = |overrides: &[&str], case: &str| {
+            let (mut doc, sources) = document(text);
+            for text in overrides {
+                apply_override(&mut doc, 0, text, &sources).expect(text);
+            }
+            let Value::Table(set) = &at(&doc, &format!("cases.{case}.set")).value else { panic!("a table") };
+            set.entries
+                .iter()
+                .map(|entry| format!("{}={:?}", entry.key, entry.node.value))
+                .collect::<Vec<_>>()
+        };
+        let [count, limit, queue] =
+            ["flows.bulk.count=Integer(1)", "router.limit=Integer(2)", "router=Table("];
+        for path in ["router.limit", "\"router.limit\"", "'router.limit'", "router . limit"] {
+            let told = keys(&[&format!("cases.0.set.{path}=2")], "0");
+            assert_eq!((&told[0][..], &told[1][..13], &told[2][..]), (count, queue, limit), "{told:?}");
+            assert_eq!(keys(&[&format!("cases.*.set.{path}=2")], "1"), [limit], "{path}");
+        }
+        for whole in [
+            "cases.a.set={\"router.limit\"=2}",
+            "cases.a.set.router={limit=2}",
+            "cases.a.set={router={limit=2}}",
+        ] {
+            assert_eq!(keys(&[whole], "0")[2], limit, "{whole}");
+        }
+        for path in ["flows.0.count", "flows.*.count"] {
+            let told = keys(&[&format!("cases.0.set.{path}=3")], "0");
+            assert_eq!((told.len(), &told[0][..]), (3, &format!("{path}=Integer(3)")[..]), "{told:?}");
+        }
+        let none = keys(&["cases.0.set.router=\"none\""], "0");
+        assert_eq!(none[1..], ["router=String(\"none\")"], "{none:?}");
     }
 
     #[test]

@@ -826,12 +826,20 @@ fn the_text_that_was_run_gives_the_same_scenario_without_the_overrides() {
 }
 
 #[test]
-fn keys_that_overrides_add_take_effect_in_the_order_in_which_they_are_read_again() {
+fn an_override_of_a_cases_own_set_wins_and_does_so_when_its_text_is_read_again() {
     let text = with("[[cases]]\nname = \"x\"\nset = { \"wired.rtt\" = \"20ms\" }\n");
-    // `wired` and `wired.rtt` both set the round trip: the one that is later in the order of keys wins.
-    let once = run_as(&text, "s.toml", &["cases.x.set.wired={rtt=\"70ms\"}"]);
-    assert_eq!(run_as(once.as_run(), "s.toml", &[]), once, "{}", once.as_run());
-    assert_eq!(once.cases()[0].scenario.wired.one_way_delay, Duration::from_millis(10));
+    // `wired` and `wired.rtt` both set the round trip, and the override wins however it is written.
+    for (key, rtt_ms) in [
+        ("cases.x.set.wired={rtt=\"70ms\"}", 70),
+        ("cases.0.set.wired.rtt=50ms", 50),
+        ("cases.0.set.\"wired.rtt\"=40ms", 40),
+        ("cases.*.set={wired={rtt=\"30ms\"}}", 30),
+        ("wired.rtt=60ms", 20),
+    ] {
+        let once = run_as(&text, "s.toml", &[key]);
+        assert_eq!(run_as(once.as_run(), "s.toml", &[]), once, "{}", once.as_run());
+        assert_eq!(once.cases()[0].scenario.wired.one_way_delay, Duration::from_millis(rtt_ms / 2), "{key}");
+    }
 }
 
 #[test]
