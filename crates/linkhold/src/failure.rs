@@ -15,6 +15,20 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The same failure of an entry of a batch: each line begins with `place`, and a key of the entry is
+    /// named without the dashes of the option that means the same.
+    pub fn of_entry(self, place: &str) -> Self {
+        let told = |text: String| {
+            let lines =
+                text.lines().map(|line| format!("{place}{}", line.strip_prefix("--").unwrap_or(line)));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        match self {
+            Self::BadInput(text) => Self::BadInput(told(text)),
+            Self::Failed(text) => Self::Failed(told(text)),
+        }
+    }
+
     /// The exit code of the command that failed so.
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -312,3 +312,26 @@ fn what_is_known_of_a_kernel_is_asked_for_in_one_go() {
         tells(&linkhold(folder.path(), &args).output().expect("it starts"), 2, told);
     }
 }
+
+const SCENARIO: &str = "schema = \"linkhold.scenario/1\"\nname = \"s\"\nduration = \"1s\"\n\
+                        [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n";
+
+#[test]
+fn an_entry_of_a_batch_is_refused_as_its_options_are_and_named() {
+    let x = |more: &str| format!("{{\"name\": \"x\", \"scenario\": \"s.toml\"{more}}}");
+    for (entries, message) in [
+        (x(", \"seeds\": 0"), "seeds: 0 is too few or too many; write 1 to 10000"),
+        (x(", \"seeds\": 99999999"), "seeds: 99999999 is too few or too many; write 1 to 10000"),
+        (x(", \"set\": [\"wired.rtt=x\"]"), "set wired.rtt=x: wired.rtt: \"x\" is not "),
+        (x(", \"baseline\": \"zzz\""), "baseline zzz: there is no such case; there are none"),
+        (x(", \"cc\": [\"zzz\"]"), "cc: this kernel has no congestion control \"zzz\""),
+        (x("") + "," + &x(""), "there is an entry of that name already; give each a name of its own"),
+    ] {
+        let batch = format!("[{entries}]");
+        let folder = folder(&[("s.toml", SCENARIO.as_bytes()), ("b.json", batch.as_bytes())]);
+        let args = ["testbed", "--batch", "b.json", "--out", "o"];
+        let output = linkhold(folder.path(), &args).output().expect("it starts");
+        tells(&output, 2, &format!("b.json: entry \"x\": {message}"));
+        assert!(!folder.path().join("o").exists(), "{message}");
+    }
+}

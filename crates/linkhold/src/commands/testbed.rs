@@ -1,6 +1,7 @@
 //! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP and UDP, of
 //! one scenario or of many side by side (`--batch`).
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -75,7 +76,7 @@ pub struct TestbedArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(SEEDS))]
     pub seeds: u32,
     #[arg(long, hide = true, allow_hyphen_values = true, value_parser = crate::cli::one_seed)]
     pub seed: Option<u64>,
@@ -99,6 +100,9 @@ pub struct TestbedArgs {
     #[arg(long, conflicts_with = "resume")]
     pub pcap: bool,
 }
+
+/// Repetitions that can be asked for.
+const SEEDS: RangeInclusive<i64> = 1..=10_000;
 
 /// One entry of a batch, or the command line.
 #[derive(Debug, Deserialize)]
@@ -312,12 +316,35 @@ fn failure(results: &Results, fleet: &Fleet) -> Option<Failure> {
     })
 }
 
+/// The jobs of a batch's entries, each of which is checked as its options are on a command line. An error
+/// says which entry it is of.
+fn jobs_of(file: &Path, entries: Vec<Entry>) -> Result<Vec<Job>, Failure> {
+    let mut names: Vec<String> = Vec::with_capacity(entries.len());
+    let mut jobs = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let name = entry.name.clone();
+        let job = if names.contains(&name) {
+            let told = "there is an entry of that name already; give each a name of its own";
+            Err(Failure::BadInput(told.to_owned()))
+        } else if SEEDS.contains(&i64::from(entry.seeds)) {
+            Job::new(entry)
+        } else {
+            let told = format!("seeds: {} is too few or too many; write 1 to {}", entry.seeds, SEEDS.end());
+            Err(Failure::BadInput(told))
+        };
+        let place = format!("{}: entry {name:?}: ", file.display());
+        jobs.push(job.map_err(|failure| failure.of_entry(&place))?);
+        names.push(name);
+    }
+    Ok(jobs)
+}
+
 /// Runs the cells of all entries in one fleet, so that the last cells of an entry do not run alone.
 fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     let bad = |error: String| Failure::BadInput(format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
     let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let jobs = entries.into_iter().map(Job::new).collect::<Result<Vec<_>, _>>()?;
+    let jobs = jobs_of(file, entries)?;
     let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
     let (outcomes, failure) = if args.known {
         let fleet = args.fleet(args.out.as_deref()).with(Arc::default())?;
