@@ -80,11 +80,24 @@ impl OutputFolder {
             .collect::<Result<_, _>>()
             .map_err(fail)?;
         names.sort();
+        // Before the first file is moved: the new results never stand beside a part of the old ones.
+        for name in &names {
+            let file = self.target.join(name);
+            if file.is_dir() {
+                return Err(Failure::Failed(format!(
+                    "{}: a folder stands where a file of the results belongs, so none was written; remove or rename \
+                     it, or give another folder with --out",
+                    file.display()
+                )));
+            }
+        }
         if names.iter().any(|name| name == RESULT) && self.target.join(RESULT).exists() {
             self.remove_old_captures(&names).map_err(fail)?;
         }
         for name in names {
-            fs::rename(self.path().join(&name), self.target.join(&name)).map_err(fail)?;
+            let file = self.target.join(&name);
+            let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+            fs::rename(self.path().join(&name), &file).map_err(fail)?;
         }
         Ok(std::mem::take(&mut self.target))
     }

@@ -335,3 +335,18 @@ fn an_entry_of_a_batch_is_refused_as_its_options_are_and_named() {
         assert!(!folder.path().join("o").exists(), "{message}");
     }
 }
+
+#[test]
+fn a_folder_in_the_place_of_a_result_is_named_before_any_file_is_moved() {
+    let folder = folder(&[("s.toml", SCENARIO.as_bytes())]);
+    fs::create_dir_all(folder.path().join("d1/report.html")).expect("made");
+    let output = linkhold(folder.path(), &["run", "s.toml", "--out", "d1"]).output().expect("it starts");
+    tells(
+        &output,
+        1,
+        "d1/report.html: a folder stands where a file of the results belongs, so none was written; ",
+    );
+    let left =
+        fs::read_dir(folder.path().join("d1")).expect("there").map(|entry| entry.expect("one").file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["report.html"]);
+}
