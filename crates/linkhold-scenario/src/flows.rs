@@ -74,6 +74,19 @@ fn flow_group(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_
         );
         fine = false;
     }
+    let connections = u64::from(**flow.count) * stations.len().max(1) as u64;
+    let waits = flow.stagger.as_nanos().checked_mul(connections.saturating_sub(1));
+    let last = waits.and_then(|waits| flow.start.as_nanos().checked_add(waits));
+    if fine && flow.arrivals.is_none() && last.is_none_or(|last| last >= file.duration.as_nanos()) {
+        let begins = last.map_or_else(|| "far later".to_owned(), |at| Duration::from_nanos(at).to_string());
+        let end = **file.duration;
+        reader.report_between(
+            &[&flow.stagger.spot, &flow.count.spot, &flow.start.spot, &file.duration.spot],
+            format!("the last of {connections} connections starts at {begins}, but the run ends at {end}"),
+            "lower stagger or count, or start them earlier",
+        );
+        fine = false;
+    }
     if let Some(stop) = &flow.stop
         && stop.0 <= *flow.start
     {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use linkhold_core::settings::Surroundings;
+use linkhold_core::time::Instant;
 use linkhold_mesh::config::Channels;
 use linkhold_radio::{AirConfig, AirTime, Mac, SnrSource};
 
@@ -29,6 +30,7 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
         sparse_snr(&case.scenario.radio).into_iter().for_each(&mut add);
         endless_wait(&case.scenario).into_iter().for_each(&mut add);
         round_trip_beyond_the_run(&case.scenario).into_iter().for_each(&mut add);
+        switches_beyond_the_run(&case.scenario).into_iter().for_each(&mut add);
         // In a mesh a node may do no more than carry others' packets.
         if case.scenario.mesh.is_some() {
             continue;
@@ -105,6 +107,19 @@ fn round_trip_beyond_the_run(scenario: &ResolvedScenario) -> Option<String> {
     (scenario.mesh.is_none() && rtt >= scenario.duration).then(|| {
         format!(
             "wired.rtt: one round trip takes {rtt}, and the run lasts {}, so no flow delivers anything",
+            scenario.duration
+        )
+    })
+}
+
+/// Switches that come when the run is over.
+fn switches_beyond_the_run(scenario: &ResolvedScenario) -> Option<String> {
+    let end = Instant::ZERO + scenario.duration;
+    let late = scenario.radio.switching.scripted.iter().map(|switch| switch.at).filter(|&at| at >= end);
+    late.min().map(|first| {
+        format!(
+            "radio.switches: a switch comes at {}, and the run ends at {}: write it earlier, or remove it",
+            first.since(Instant::ZERO),
             scenario.duration
         )
     })

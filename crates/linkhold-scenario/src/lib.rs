@@ -73,6 +73,8 @@ pub struct Scenario {
     sources: Sources,
     /// The document as each case sees it, with the case's `set` laid over it.
     documents: Vec<Node>,
+    /// Hints of what the file says and no case uses.
+    unused: Vec<String>,
 }
 
 /// Scenarios are equal if they run the same, however their files are written.
@@ -182,7 +184,9 @@ impl Scenario {
     /// What is valid and still probably not meant, a sentence each; most scenarios have none.
     #[must_use]
     pub fn hints(&self) -> Vec<String> {
-        hints::hints(&self.cases)
+        let mut hints = self.unused.clone();
+        hints.extend(hints::hints(&self.cases));
+        hints
     }
 
     /// The cases, in the file's order; at least one.
@@ -274,8 +278,14 @@ fn cases(
             documents.push(seen);
         }
     }
+    let runs = |name: &str| {
+        let mechanisms = cases.iter().flat_map(|case| &case.scenario.mechanisms);
+        mechanisms.into_iter().any(|placed| placed.settings.name() == name)
+    };
+    let unused = file.shared.unused(runs, reader);
     let (name, description) = (file.name.0.clone(), file.description.value.clone());
-    Some(Scenario { name, description, cases, as_run: String::new(), sources: sources.clone(), documents })
+    let (as_run, sources) = (String::new(), sources.clone());
+    Some(Scenario { name, description, cases, as_run, sources, documents, unused })
 }
 
 /// The JSON Schema of the file format, with descriptions, units and defaults.

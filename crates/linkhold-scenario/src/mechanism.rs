@@ -305,11 +305,22 @@ fn table_schema(entry: &MechanismEntry) -> Schema {
 /// The tables at the top of a file that hold settings for all of its cases, one for each mechanism:
 /// `[dsasync]`.
 #[derive(Clone, Debug, Default)]
-pub struct SharedSettings(Vec<(&'static str, Stated)>);
+pub struct SharedSettings(Vec<(&'static str, Spot, Stated)>);
 
 impl SharedSettings {
     fn of<'a>(&'a self, entry: &'a MechanismEntry) -> impl Iterator<Item = &'a Stated> {
-        self.0.iter().filter(|(name, _)| *name == entry.name).map(|(_, stated)| stated)
+        self.0.iter().filter(|(name, _, _)| *name == entry.name).map(|(_, _, stated)| stated)
+    }
+
+    /// A hint for each table of a mechanism that no case has: `runs` says whether one does.
+    #[must_use]
+    pub fn unused(&self, runs: impl Fn(&str) -> bool, reader: &Reader<'_>) -> Vec<String> {
+        let unused = self.0.iter().filter(|(name, _, _)| !runs(name));
+        let hint = |(name, spot, _): &(&str, Spot, Stated)| {
+            let what = format!("no case has the mechanism {name}, so its settings do nothing");
+            reader.remark(spot, what, format!("write mechanism = {name:?} in a case, or remove them"))
+        };
+        unused.map(hint).collect()
     }
 }
 
@@ -324,7 +335,8 @@ impl Extra for SharedSettings {
             let spot = spot.child(mechanism.name, entry.node.origin);
             let known: Vec<&str> = mechanism.keys.iter().map(|key| key.name).collect();
             let table = reader.table(&entry.node, &spot, &known, &|_| None)?;
-            Some((mechanism.name, Stated::read(table, &spot, mechanism, reader)))
+            let stated = Stated::read(table, &spot, mechanism, reader);
+            Some((mechanism.name, spot, stated))
         });
         Some(Self(stated.collect()))
     }

@@ -125,6 +125,11 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:11:9: flows[1].start: the flow starts at 30s, but the run ends at 20s",
         ),
         (
+            "[[flows]]\ndirection = \"uplink\"\ncount = 5\nstagger = \"5s\"",
+            "dir/s.toml:12:11: flows[1].stagger: the last of 5 connections starts at 20s, but the run ends at 20s; \
+             lower stagger or count, or start them earlier",
+        ),
+        (
             "[[flows]]\ndirection = \"uplink\"\narrivals = \"2/s\"",
             "dir/s.toml:11:12: flows[1].arrivals: connections that arrive at random need an end",
         ),
@@ -930,6 +935,33 @@ fn a_round_trip_longer_than_the_run_gets_a_hint() {
         "{:?}",
         hints("60s")
     );
+}
+
+#[test]
+fn settings_of_a_mechanism_that_no_case_has_get_a_hint() {
+    let hints = |more: &str| {
+        let text = BASE.replace("stations = 2", "stations = 1") + "[dsasync]\nmode = \"hold\"\n" + more;
+        parse(&text).expect("valid").hints()
+    };
+    let [hint] = &hints("")[..] else { panic!("one hint") };
+    let wanted =
+        ": dsasync: no case has the mechanism dsasync, so its settings do nothing; write mechanism = ";
+    assert!(hint.starts_with("dir/s.toml:9:") && hint.contains(wanted), "{hint}");
+    assert_eq!(hints("[[cases]]\nname = \"x\"\nmechanism = \"cr-aware\"\n").len(), 1);
+    let both = "[[cases]]\nname = \"none\"\n[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n";
+    assert_eq!(hints(both), Vec::<String>::new());
+}
+
+#[test]
+fn a_switch_after_the_end_of_the_run_gets_a_hint() {
+    let text = BASE.replace("stations = 2", "stations = 1");
+    let hints = |at: &str| {
+        let overrides = [format!("radio.switches=[{{ at = \"{at}\", to_channel = 0 }}]")];
+        Scenario::parse(&text, "s.toml", &overrides, &NoFiles).expect("valid").hints()
+    };
+    assert_eq!(hints("19s"), Vec::<String>::new());
+    let [hint] = &hints("20s")[..] else { panic!("one hint") };
+    assert!(hint.starts_with("radio.switches: a switch comes at 20s, and the run ends at 20s: "), "{hint}");
 }
 
 #[test]
