@@ -1,6 +1,7 @@
 //! A TOML document as a tree in which every key and value knows where it came from, and onto which `--set`
 //! and a case's `set` table lay further values before anything is typed.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use linkhold_core::text::shorten;
@@ -139,6 +140,11 @@ impl Sources {
             }
             Origin::Default => Location::File { file: self.file.clone() },
         }
+    }
+
+    /// What stands behind the `=` of the n-th `--set`.
+    pub fn override_value(&self, index: usize) -> Option<&str> {
+        self.overrides.get(index)?.split_once('=').map(|(_, value)| value.trim())
     }
 
     pub fn problem(
@@ -382,6 +388,22 @@ fn override_value(text: &str, index: usize) -> Value {
     match DeValue::parse(text) {
         Ok(value) => value_from(value.get_ref(), &|_| Origin::Override(index)),
         Err(_) => Value::String(text.to_owned()),
+    }
+}
+
+/// Writes the values of the overrides `words` as texts, as which they were read.
+pub(crate) fn write_words(node: &mut Node, words: &BTreeSet<usize>, sources: &Sources) {
+    match (&mut node.value, node.origin) {
+        (Value::Table(table), _) => {
+            table.entries.iter_mut().for_each(|entry| write_words(&mut entry.node, words, sources));
+        }
+        (Value::Array(items), _) => items.iter_mut().for_each(|item| write_words(item, words, sources)),
+        (value, Origin::Override(index)) if words.contains(&index) => {
+            if let Some(text) = sources.override_value(index) {
+                *value = Value::String(text.to_owned());
+            }
+        }
+        _ => {}
     }
 }
 

@@ -133,9 +133,11 @@ impl Scenario {
         let mut traces = traces::Traces::new(files, file);
         let reader = Reader::new(&sources);
         let scenario = cases(&document, &sources, &reader, &mut traces);
+        let words = reader.bare_words();
         let problems = reader.into_problems();
         match scenario {
             Some(mut scenario) if problems.is_empty() => {
+                document::write_words(&mut document, &words, &sources);
                 scenario.as_run = as_run::text(text, file, set, &mut document, &traces);
                 Ok(scenario)
             }

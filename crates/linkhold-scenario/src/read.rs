@@ -5,6 +5,7 @@
 //! problem, so that one check of a file tells everything that is wrong with it.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use linkhold_core::quantity::ValueError;
@@ -87,6 +88,8 @@ pub(crate) fn set<T: Copy>(field: &mut T, written: Option<&At<T>>) {
 pub struct Reader<'a> {
     sources: &'a Sources,
     problems: RefCell<Vec<Problem>>,
+    /// The overrides whose value TOML takes for a number, and that are a word all the same.
+    bare_words: RefCell<BTreeSet<usize>>,
 }
 
 /// A type that is read from what stands under a key.
@@ -103,7 +106,7 @@ pub trait FromNode: Sized {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(sources: &'a Sources) -> Self {
-        Self { sources, problems: RefCell::new(Vec::new()) }
+        Self { sources, problems: RefCell::default(), bare_words: RefCell::default() }
     }
 
     /// Reports a problem.
@@ -154,6 +157,24 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn add(&self, problems: Vec<Problem>) {
         self.problems.borrow_mut().extend(problems);
+    }
+
+    /// The text that stands there. On a command line a text needs no quotes, so that a number there is one of
+    /// the `known` words if it is written like it: `radio.mac=802.16`.
+    pub fn word<'n>(&self, node: &'n Node, known: &[&'n str]) -> Option<&'n str> {
+        if let Value::String(text) = &node.value {
+            return Some(text);
+        }
+        let Origin::Override(index) = node.origin else { return None };
+        let written = self.sources.override_value(index)?;
+        let word = known.iter().copied().find(|known| *known == written)?;
+        self.bare_words.borrow_mut().insert(index);
+        Some(word)
+    }
+
+    /// The overrides that [`word`](Self::word) took as words though they look like numbers.
+    pub(crate) fn bare_words(&self) -> BTreeSet<usize> {
+        self.bare_words.borrow().clone()
     }
 
     pub(crate) fn into_problems(self) -> Vec<Problem> {
@@ -511,10 +532,10 @@ macro_rules! file_enum {
                 reader: &$crate::read::Reader<'_>,
             ) -> Option<Self> {
                 const KNOWN: &[&str] = &[$($text),*];
-                match &node.value {
-                    $($crate::read::Value::String(text) if text == $text => Some($value),)*
-                    other => {
-                        let error = $crate::read::unknown_word(&other.scalar(), KNOWN.iter().copied());
+                match reader.word(node, KNOWN) {
+                    $(Some($text) => Some($value),)*
+                    _ => {
+                        let error = $crate::read::unknown_word(&node.value.scalar(), KNOWN.iter().copied());
                         reader.report(spot, error.what, error.right);
                         None
                     }

@@ -965,6 +965,23 @@ fn a_switch_after_the_end_of_the_run_gets_a_hint() {
 }
 
 #[test]
+fn a_word_that_looks_like_a_number_needs_no_quotes_on_a_command_line() {
+    let quoted = run_as(BASE, "s.toml", &["radio.mac=\"802.16\""]);
+    let bare = run_as(BASE, "s.toml", &["radio.mac = 802.16"]);
+    assert_eq!(bare, quoted);
+    assert_eq!(run_as(bare.as_run(), "s.toml", &[]), quoted, "{}", bare.as_run());
+    let text = with("[[cases]]\nname = \"x\"\n");
+    let own = run_as(&text, "s.toml", &["cases.x.set.radio.mac=802.16"]);
+    assert_eq!(run_as(own.as_run(), "s.toml", &[]), own, "{}", own.as_run());
+    assert_eq!(own.cases()[0].scenario.radio.mac, quoted.cases()[0].scenario.radio.mac);
+    let other = Scenario::parse(BASE, "s.toml", &["radio.mac=802.17".to_owned()], &NoFiles);
+    let told = other.expect_err("no such MAC").to_string();
+    assert!(told.starts_with("--set radio.mac=802.17: radio.mac: "), "{told}");
+    let in_file = refused(&BASE.replace("stations", "mac = 802.16\nstations"), &NoFiles);
+    assert!(in_file.contains("radio.mac: the number 802.16 is not known here"), "{in_file}");
+}
+
+#[test]
 fn a_station_that_nobody_reports_to_gets_a_hint() {
     let hints = |mechanisms: &str| {
         let text = with(&format!("[[cases]]\nname = \"lonely\"\nmechanisms = [{mechanisms}]\n"));
