@@ -390,7 +390,7 @@ impl Core {
 
     fn next_timeout(&self) -> Option<Instant> {
         let schedules = self.schedules.iter().map(Schedule::next_start).min();
-        let silences = self.radios.iter().filter_map(|radio| radio.silences.next_end()).min();
+        let silences = self.radios.iter().filter_map(|radio| radio.silences.next_due()).min();
         let look = Some(self.surroundings.next_look());
         let snr = self.snr.as_ref().map(SnrSource::next_look);
         [self.driver.next_timeout(), silences, schedules, look, snr].into_iter().flatten().min()
@@ -456,7 +456,7 @@ impl Core {
     fn handle_time(&mut self) {
         let now = self.clock.now();
         for radio in 0..self.radios.len() {
-            while let Some(event) = self.radios[radio].silences.end_due(now) {
+            while let Some(event) = self.radios[radio].silences.due(now) {
                 self.tell(radio, TIMER_SOURCE, event);
             }
         }

@@ -13,6 +13,8 @@ use linkhold_core::time::{Duration, Instant};
 
 /// Most silences under way and announced at once: more are refused.
 const MAX_ACTIVE: usize = 1024;
+/// Most times noted at which the mechanism hears again how a scope is: the later ones are left out.
+const MAX_CHECKS: usize = 4 * MAX_ACTIVE;
 
 /// One silence, under way or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,10 +223,18 @@ impl SilenceTable {
     }
 
     /// True if one is under way at `at` that is not known to end before `by` (before any time, if `by` is
-    /// `None`), and that the agent does not end before `until`.
-    fn covers(&self, scope: Scope, cause: Cause, at: Instant, by: Option<Instant>, until: Instant) -> bool {
+    /// `None`), and that the agent does not end before `until`. `surely`: its end must be known.
+    fn covers(
+        &self,
+        scope: Scope,
+        cause: Cause,
+        at: Instant,
+        by: Option<Instant>,
+        until: Instant,
+        surely: bool,
+    ) -> bool {
         self.begun(scope, cause, at).any(|active| {
-            active.expected_end.is_none_or(|end| by.is_some_and(|by| end >= by))
+            active.expected_end.map_or(!surely, |end| by.is_some_and(|by| end >= by))
                 && active.until > at
                 && active.until >= until
         })
@@ -272,6 +282,18 @@ impl SilenceTable {
         Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
     }
 
+    /// Those of one scope and cause, under way and announced.
+    fn of(&self, scope: Scope, cause: Cause) -> impl Iterator<Item = &Active> {
+        self.active.iter().filter(move |active| active.is_of(scope, cause))
+    }
+
+    /// An end has come for what the agent ended by the clock; no further one is late for it.
+    fn note_late_end(&mut self, scope: Scope, cause: Cause) {
+        if let Some(known) = &mut self.by_clock {
+            known.retain(|known| *known != (scope, cause));
+        }
+    }
+
     /// How many are under way now, without those announced for later.
     #[must_use]
     pub fn under_way(&self, now: Instant) -> usize {
@@ -317,12 +339,26 @@ pub struct Ended {
     pub is_last: bool,
 }
 
+/// A time at which the mechanism hears again how a scope is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Check {
+    at: Instant,
+    scope: Scope,
+    cause: Cause,
+}
+
 /// A radio's silences, each source's by itself: of two that say the same cause, the shorter does not end the
 /// longer. The mechanism, which knows causes only, is told the first beginning and the last end.
+///
+/// What several sources announce for one scope and cause the mechanism takes for one list: there, one's
+/// announcement replaces another's that it overlaps, and one's end calls off another's, or is never told
+/// because a third source was to be silent longer. So the mechanism hears once more whether the scope is
+/// silent, at each time for which something was announced while several had a say.
 #[derive(Debug)]
 pub struct Silences {
     /// Of [`Source::Told`], [`Source::Radio`], and each schedule.
     tables: Vec<SilenceTable>,
+    checks: Vec<Check>,
 }
 
 impl Silences {
@@ -331,7 +367,8 @@ impl Silences {
     #[must_use]
     pub fn new(max: Duration, schedules: usize) -> Self {
         let others = (0..=schedules).map(|_| SilenceTable::new(max));
-        Self { tables: core::iter::once(SilenceTable::with_late_ends(max)).chain(others).collect() }
+        let tables = core::iter::once(SilenceTable::with_late_ends(max)).chain(others).collect();
+        Self { tables, checks: Vec::new() }
     }
 
     fn place(&self, source: Source) -> usize {
@@ -347,9 +384,41 @@ impl Silences {
         self.tables.iter().enumerate().filter(move |(other, _)| *other != place).map(|(_, table)| table)
     }
 
+    /// True if the mechanism's list may have become another than that of one source alone.
+    fn is_shared(&self, scope: Scope, cause: Cause) -> bool {
+        let sources = self.tables.iter().filter(|table| table.of(scope, cause).next().is_some()).count();
+        sources > 1 || self.checks.iter().any(|check| (check.scope, check.cause) == (scope, cause))
+    }
+
+    /// Notes when the mechanism is to hear again how this scope is. To be called before and after each
+    /// change, because either may take out what the mechanism still expects.
+    fn note_checks(&mut self, scope: Scope, cause: Cause, now: Instant) {
+        if !self.is_shared(scope, cause) {
+            return;
+        }
+        let announced = self.tables.iter().flat_map(|table| table.of(scope, cause));
+        let times =
+            announced.filter(|active| active.from > now).flat_map(|active| [active.from, active.until]);
+        for check in times.map(|at| Check { at, scope, cause }) {
+            if !self.checks.contains(&check) {
+                self.checks.push(check);
+            }
+        }
+        if self.checks.len() > MAX_CHECKS {
+            self.checks.sort_unstable_by_key(|check| check.at);
+            self.checks.truncate(MAX_CHECKS);
+        }
+    }
+
+    /// What the mechanism has just been told it need not hear again.
+    fn drop_checks(&mut self, scope: Scope, cause: Cause, now: Instant) {
+        self.checks.retain(|check| (check.scope, check.cause) != (scope, cause) || check.at > now);
+    }
+
     /// As [`SilenceTable::begin`]. True if the mechanism is to be told: no other source has the radio silent
     /// for this cause and as long. Of one that lasts longer it hears also if nobody knows how long the other
-    /// will last, because its own limit counts from the last beginning that it was told.
+    /// will last, because its own limit counts from the last beginning that it was told. Of one that is
+    /// announced it hears then in any case, because the other may be over before that one begins.
     ///
     /// # Errors
     /// [`TooManySilences`].
@@ -365,21 +434,31 @@ impl Silences {
         expected: Option<Duration>,
     ) -> Result<bool, TooManySilences> {
         let place = self.place(source);
+        self.note_checks(scope, cause, now);
         let until = self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
+        self.note_checks(scope, cause, now);
         let by = expected.map(|length| from + length);
-        Ok(!self.others(place).any(|table| table.covers(scope, cause, from.max(now), by, until)))
+        let covers = |table: &SilenceTable| table.covers(scope, cause, from.max(now), by, until, from > now);
+        Ok(!self.others(place).any(covers))
     }
 
     /// As [`SilenceTable::end`]. Who speaks at the control socket may end what another began.
     pub fn end(&mut self, source: Source, scope: Scope, cause: Cause, now: Instant, at: Instant) -> Ended {
         let own = self.place(source);
-        let mut over = self.tables[own].end(scope, cause, now, at);
-        if source == Source::Told && matches!(over, Over::Before | Over::Nothing) {
-            for table in &mut self.tables {
-                // What came late for one silence calls off no other.
-                if over == Over::Before && table.begun(scope, cause, now).next().is_none() {
-                    continue;
+        let later = at.max(now);
+        self.note_checks(scope, cause, now);
+        let mut over = match self.anothers(own, scope, cause, later).filter(|_| source == Source::Told) {
+            // A silence that lasts is meant before one that is only announced.
+            Some(place) => {
+                if at <= now {
+                    self.tables[own].note_late_end(scope, cause);
                 }
+                self.tables[place].end(scope, cause, now, at)
+            }
+            None => self.tables[own].end(scope, cause, now, at),
+        };
+        if source == Source::Told && over == Over::Nothing {
+            for table in &mut self.tables {
                 let ended = table.end(scope, cause, now, at);
                 if ended != Over::Nothing {
                     over = ended;
@@ -387,25 +466,42 @@ impl Silences {
                 }
             }
         }
-        let later = at.max(now);
+        self.note_checks(scope, cause, now);
         // One that begins takes the place of those before it.
         let lasts = |table: &SilenceTable| {
             table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)
         };
-        // An end beyond the planned one does not count for the mechanism either.
-        let counts = over != Over::Before && (over != Over::Nothing || at <= now);
+        // An end beyond the planned one does not count for the mechanism either, nor does one of nothing where
+        // the mechanism would take it for that of a silence which another source has announced.
+        let is_there = |table: &SilenceTable| table.of(scope, cause).next().is_some();
+        let counts = match over {
+            Over::UnderWay | Over::Announced | Over::Later => true,
+            Over::Before => false,
+            Over::Nothing => at <= now && !self.tables.iter().any(is_there),
+        };
         Ended { over, is_last: counts && !self.tables.iter().any(lasts) }
     }
 
-    /// When the next one must be ended.
-    #[must_use]
-    pub fn next_end(&self) -> Option<Instant> {
-        self.tables.iter().filter_map(SilenceTable::next_end).min()
+    /// The first other source that has a silence under way at `at`, if this one has none.
+    fn anothers(&self, own: usize, scope: Scope, cause: Cause, at: Instant) -> Option<usize> {
+        let lasts = |place: &usize| self.tables[*place].begun(scope, cause, at).next().is_some();
+        if lasts(&own) { None } else { (0..self.tables.len()).find(lasts) }
     }
 
-    /// Ends silences whose time has come; answers the next end that the mechanism is to be told. Call it
+    /// When the mechanism must be told something next.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        let checks = self.checks.iter().map(|check| check.at);
+        self.tables.iter().filter_map(SilenceTable::next_end).chain(checks).min()
+    }
+
+    /// Ends silences whose time has come; answers the next event that the mechanism is to be told. Call it
     /// until it returns `None`.
-    pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
+    pub fn due(&mut self, now: Instant) -> Option<LinkEvent> {
+        self.end_due(now).or_else(|| self.check_due(now))
+    }
+
+    fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
         loop {
             // The earliest first, over all sources.
             let (place, _) = self
@@ -419,9 +515,31 @@ impl Silences {
                 && let LinkEventKind::FreezeEnded { scope, cause } = event.kind
                 && !self.tables.iter().any(|table| table.begun(scope, cause, now).next().is_some())
             {
+                self.drop_checks(scope, cause, now);
                 return Some(event);
             }
         }
+    }
+
+    /// Says again how the scope is whose time has come.
+    fn check_due(&mut self, now: Instant) -> Option<LinkEvent> {
+        let &Check { scope, cause, .. } = self.checks.iter().find(|check| check.at <= now)?;
+        self.drop_checks(scope, cause, now);
+        let begun = self.tables.iter().flat_map(|table| table.begun(scope, cause, now));
+        // From the last beginning to the last end, if each end is known.
+        let (mut since, mut ends) = (None, Some(now));
+        for active in begun {
+            since = since.max(Some(active.from));
+            ends = ends.and_then(|end| Some(end.max(active.expected_end?)));
+        }
+        let (effective_at, kind) = match since {
+            Some(since) => {
+                let expected = ends.map(|end| end.since(since));
+                (since, LinkEventKind::FreezeStarted { scope, cause, expected })
+            }
+            None => (now, LinkEventKind::FreezeEnded { scope, cause }),
+        };
+        Some(LinkEvent { detected_at: now, effective_at: Some(effective_at), kind })
     }
 
     /// How many are under way now, without those announced for later.
@@ -554,14 +672,14 @@ mod tests {
         };
         assert!(sensing(&mut silences, 0, 0, 2_000));
         assert!(!sensing(&mut silences, 1, 1_000, 25), "the radio is silent for longer already");
-        assert_eq!((silences.under_way(at(1_010)), silences.next_end()), (2, Some(at(1_025))));
-        assert_eq!(silences.end_due(at(1_025)), None);
+        assert_eq!((silences.under_way(at(1_010)), silences.next_due()), (2, Some(at(1_025))));
+        assert_eq!(silences.due(at(1_025)), None);
         // A scan of the radio begins in it and outlasts it.
         let begin = |silences: &mut Silences, now| {
             silences.begin(Source::Radio, at(now), NET, Cause::Sensing, at(now), None, None).unwrap()
         };
         assert!(begin(&mut silences, 1_900), "nobody knows how long it takes");
-        assert_eq!(silences.end_due(at(2_000)), None);
+        assert_eq!(silences.due(at(2_000)), None);
         let over = silences.end(Source::Radio, NET, Cause::Sensing, at(2_500), at(2_500));
         assert_eq!(over, Ended { over: Over::UnderWay, is_last: true });
         // One that is over before the schedule's leaves that.
@@ -667,11 +785,11 @@ mod tests {
         };
         begin(&mut silences, Source::Told, 0, lasting);
         silences.begin(Source::Told, at(0), NET, Cause::Fade, at(5_000), lasting, lasting).unwrap();
-        assert!(silences.end_due(at(200)).is_some());
+        assert!(silences.due(at(200)).is_some());
         let late = silences.end(Source::Told, NET, Cause::Fade, at(400), at(400));
         assert_eq!(late, Ended { over: Over::Before, is_last: false });
         begin(&mut silences, Source::Told, 1_000, lasting);
-        assert!(silences.end_due(at(1_200)).is_some());
+        assert!(silences.due(at(1_200)).is_some());
         begin(&mut silences, Source::Radio, 2_000, None);
         let told = silences.end(Source::Told, NET, Cause::Fade, at(2_100), at(2_100));
         assert_eq!(told, Ended { over: Over::UnderWay, is_last: true });
@@ -722,7 +840,7 @@ mod tests {
             // The agent ends what nobody ends: the monitor's own limit has nothing to do.
             let config =
                 LinkMonitorConfig { max_silence: Duration::from_secs(1_000), ..LinkMonitorConfig::default() };
-            let silences = Silences::new(Duration::from_millis(800), 0);
+            let silences = Silences::new(Duration::from_millis(800), 1);
             Self { silences, monitor: LinkMonitor::new(&config), now: 0 }
         }
 
@@ -746,7 +864,7 @@ mod tests {
                     self.carry_out(at(self.now));
                 }
                 let now = self.turn();
-                while let Some(event) = self.silences.end_due(now) {
+                while let Some(event) = self.silences.due(now) {
                     let _ = self.monitor.on_event(now, &event);
                 }
                 self.carry_out(now);
@@ -789,6 +907,59 @@ mod tests {
         assert!(heard.monitor.network_tfp());
     }
 
+    /// A scan of the radio, which nobody knows the length of, ends before what the socket announced begins.
+    #[test]
+    fn an_announced_silence_is_told_though_another_source_was_to_be_silent_then() {
+        for lags in [false, true] {
+            let mut heard = Heard::new();
+            heard.tell(Source::Radio, true, 0, None);
+            heard.tell(Source::Told, true, 200, Some(100));
+            heard.wait(30, lags);
+            heard.tell(Source::Radio, false, 0, None);
+            heard.wait(200, lags);
+            assert!(heard.monitor.network_tfp());
+            heard.wait(301, lags);
+            assert!(!heard.monitor.network_tfp());
+        }
+        // Nor does it help that the length of the other is known.
+        let mut heard = Heard::new();
+        heard.tell(Source::Radio, true, 0, Some(500));
+        heard.tell(Source::Told, true, 200, Some(100));
+        heard.wait(30, false);
+        heard.tell(Source::Radio, false, 0, None);
+        heard.wait(250, false);
+        assert!(heard.monitor.network_tfp());
+    }
+
+    #[test]
+    fn what_the_socket_ends_lasts_and_is_only_else_one_that_is_announced() {
+        let mut heard = Heard::new();
+        heard.tell(Source::Radio, true, 0, None);
+        heard.tell(Source::Told, true, 500, Some(100));
+        heard.wait(100, false);
+        let now = heard.turn();
+        let told = heard.silences.end(Source::Told, NET, Cause::Fade, now, now);
+        assert_eq!(told, Ended { over: Over::UnderWay, is_last: true });
+        assert_eq!((heard.silences.under_way(now), heard.silences.announced(now)), (0, 1));
+        let told = heard.silences.end(Source::Told, NET, Cause::Fade, now, now);
+        assert_eq!(told, Ended { over: Over::Announced, is_last: true });
+        assert_eq!((heard.silences.under_way(now), heard.silences.announced(now)), (0, 0));
+    }
+
+    /// The mechanism calls off the first that it knows of, whoever announced it.
+    #[test]
+    fn an_end_that_calls_off_one_sources_silence_leaves_the_others() {
+        for lags in [false, true] {
+            let mut heard = Heard::new();
+            heard.tell(Source::Radio, true, 100, Some(50));
+            heard.tell(Source::Told, true, 300, Some(50));
+            heard.tell(Source::Told, false, 0, None);
+            heard.wait(120, lags);
+            assert!(heard.monitor.network_tfp());
+            heard.wait(1_000, lags);
+        }
+    }
+
     proptest::proptest! {
         /// The agent and the link monitor of its mechanism take the same announcements for the same silences.
         #[test]
@@ -804,6 +975,24 @@ mod tests {
                 heard.wait(heard.now + pause, lags);
                 // Half of them are told as they happen.
                 heard.tell(Source::Told, starts, ahead.saturating_sub(450), length);
+            }
+            heard.wait(heard.now + 3_000, lags);
+        }
+
+        /// So they do where several sources speak of one scope and cause.
+        #[test]
+        fn the_agent_of_several_sources_has_under_way_what_the_link_monitor_has(
+            lags in proptest::prelude::any::<bool>(),
+            story in proptest::collection::vec(
+                (0usize..3, proptest::prelude::any::<bool>(), 1u64..400, 0u64..900, proptest::option::of(1u64..500)),
+                1..40,
+            )
+        ) {
+            let mut heard = Heard::new();
+            for (source, starts, pause, ahead, length) in story {
+                heard.wait(heard.now + pause, lags);
+                let source = [Source::Told, Source::Radio, Source::Schedule(0)][source];
+                heard.tell(source, starts, ahead.saturating_sub(450), length);
             }
             heard.wait(heard.now + 3_000, lags);
         }
