@@ -107,7 +107,7 @@ impl SnrSource {
 struct Tail {
     path: PathBuf,
     open: Option<Open>,
-    /// The first look: what is there already is old.
+    /// No look has told yet what is there, which is old.
     first: bool,
     complained: bool,
 }
@@ -131,12 +131,13 @@ struct Suspected {
 }
 
 impl Open {
-    /// The bytes before `at`, so many of them; nothing if they cannot be read.
-    fn read_end(&self, length: u64) -> Vec<u8> {
+    /// The bytes before `at`, so many of them; nothing if the file is shorter.
+    fn read_end(&self, length: u64) -> io::Result<Vec<u8>> {
         let mut end = vec![0; usize::try_from(length).unwrap_or(0)];
         match self.file.read_exact_at(&mut end, self.at.saturating_sub(length)) {
-            Ok(()) => end,
-            Err(_) => Vec::new(),
+            Ok(()) => Ok(end),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Vec::new()),
+            Err(error) => Err(error),
         }
     }
 
@@ -149,7 +150,7 @@ impl Open {
         if changed == self.stamp.changed {
             return Ok(false);
         }
-        if self.read_end(self.end.len() as u64) != self.end {
+        if self.read_end(self.end.len() as u64)? != self.end {
             return Ok(true);
         }
         match self.suspected {
@@ -184,13 +185,13 @@ impl Tail {
         Self { path: path.to_owned(), open: None, first: true, complained: false }
     }
 
-    /// Adds the samples that are new.
+    /// Adds the samples that are new. A look that fails forgets nothing: the next one goes on where the last
+    /// one ended, or what was read would be read again as new.
     fn read(&mut self, now: Instant, samples: &mut Vec<f32>) {
-        if let Err(error) = self.try_read(now, samples) {
-            self.open = None;
-            self.complain(&error.to_string());
+        match self.try_read(now, samples) {
+            Ok(()) => self.first = false,
+            Err(error) => self.complain(&error.to_string()),
         }
-        self.first = false;
     }
 
     fn try_read(&mut self, now: Instant, samples: &mut Vec<f32>) -> io::Result<()> {
@@ -214,30 +215,22 @@ impl Tail {
         if anew {
             self.open = None;
         }
-        let mut open = match self.open.take() {
-            Some(open) => open,
-            None => {
-                // A named pipe would keep whoever opens it waiting for its writer, and packets with it.
-                let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
-                if !file.metadata()?.is_file() {
-                    return Err(io::Error::other("it is no regular file, to which samples are appended"));
-                }
-                let at = if self.first { file.seek(SeekFrom::End(0))? } else { 0 };
-                let mut open = Open { file, at, rest: Vec::new(), stamp, end: Vec::new(), suspected: None };
-                open.end = open.read_end(at.min(MAX_END));
-                open
-            }
-        };
+        if self.open.is_none() {
+            self.open = Some(self.open_file(stamp)?);
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
         let mut bytes = Vec::new();
-        let read_before = open.at;
-        open.at += (&mut open.file).take(MAX_READ).read_to_end(&mut bytes)? as u64;
+        // A look that failed midway may have read more than it took.
+        open.file.seek(SeekFrom::Start(open.at))?;
+        (&mut open.file).take(MAX_READ).read_to_end(&mut bytes)?;
+        // Not before: a writer may have been faster than the look at the path.
+        if !bytes.is_empty() {
+            (open.stamp, open.suspected) = (Stamp::of(&open.file.metadata()?), None);
+        }
+        open.at += bytes.len() as u64;
         open.end.extend_from_slice(&bytes);
         let before = open.end.len().saturating_sub(MAX_END as usize);
         open.end.drain(..before);
-        // Not before: a writer may have been faster than the look at the path.
-        if open.at > read_before {
-            (open.stamp, open.suspected) = (Stamp::of(&open.file.metadata()?), None);
-        }
         let mut wrong = None;
         for byte in bytes {
             if byte == b'\n' {
@@ -251,7 +244,6 @@ impl Tail {
                 open.rest.push(byte);
             }
         }
-        self.open = Some(open);
         if let Some(line) = wrong {
             self.complain(&format!(
                 "{:?} is no sample; a line ends with the ratio in dB, such as \"12.5\" or \"1700000000.1,12.5\"",
@@ -259,6 +251,20 @@ impl Tail {
             ));
         }
         Ok(())
+    }
+
+    fn open_file(&mut self, stamp: Stamp) -> io::Result<Open> {
+        // A named pipe would keep whoever opens it waiting for its writer, and packets with it.
+        let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
+        if !file.metadata()?.is_file() {
+            // The file that takes its place has nothing old.
+            self.first = false;
+            return Err(io::Error::other("it is no regular file, to which samples are appended"));
+        }
+        let at = if self.first { file.seek(SeekFrom::End(0))? } else { 0 };
+        let mut open = Open { file, at, rest: Vec::new(), stamp, end: Vec::new(), suspected: None };
+        open.end = open.read_end(at.min(MAX_END))?;
+        Ok(open)
     }
 
     /// Warns, but only once: a broken writer would fill the log.
@@ -396,6 +402,35 @@ mod tests {
         assert_eq!(read(&mut tail), [1.0, 2.0, 3.0]);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&mut tail), [] as [f32; 0]);
+    }
+
+    #[test]
+    fn a_look_that_fails_makes_no_sample_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("snr"), folder.path().join("link"));
+        let lead_to = |target: &Path| {
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(target, &link).unwrap();
+        };
+        std::fs::write(&path, "1\n2\n").unwrap();
+        let mut tail = Tail::new(&link);
+        let mut samples = Vec::new();
+        // A link to itself cannot be followed, which is another failure than that nothing is there. The first
+        // look that does not fail finds what is old.
+        lead_to(&link);
+        tail.read(START, &mut samples);
+        lead_to(&path);
+        tail.read(START, &mut samples);
+        assert_eq!(samples, []);
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(b"3\n4").unwrap();
+        tail.read(START, &mut samples);
+        lead_to(&link);
+        tail.read(START, &mut samples);
+        lead_to(&path);
+        file.write_all(b".5\n").unwrap();
+        tail.read(START, &mut samples);
+        assert_eq!(samples, [3.0, 4.5]);
     }
 
     /// A write changes the file's time before its bytes can be read, and its program may have to wait for the
