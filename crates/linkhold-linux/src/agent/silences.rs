@@ -233,7 +233,8 @@ impl SilenceTable {
         until: Instant,
         surely: bool,
     ) -> bool {
-        self.begun(scope, cause, at).any(|active| {
+        // One that begins takes the place of those before it.
+        self.begun(scope, cause, at).last().is_some_and(|active| {
             active.expected_end.map_or(!surely, |end| by.is_some_and(|by| end >= by))
                 && active.until > at
                 && active.until >= until
