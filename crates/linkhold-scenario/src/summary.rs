@@ -89,10 +89,13 @@ fn differing(
     }
 }
 
+/// Takes facts, each as a label and a text.
+type Lines<'a> = &'a mut dyn FnMut(&str, String);
+
 /// The lines of `about` for each case that the first case does not have, and those that it lacks.
 fn differing_lines(
     cases: &[Case],
-    about: &dyn Fn(&ResolvedScenario, &mut dyn FnMut(&str, String)),
+    about: &dyn Fn(&ResolvedScenario, Lines<'_>),
     line: &mut dyn FnMut(&str, String),
 ) {
     let of = |case: &Case| {

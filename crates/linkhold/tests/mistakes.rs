@@ -313,7 +313,7 @@ fn what_is_known_of_a_kernel_is_asked_for_in_one_go() {
     }
 }
 
-const SCENARIO: &str = "schema = \"linkhold.scenario/1\"\nname = \"s\"\nduration = \"1s\"\n\
+const OF_A_BATCH: &str = "schema = \"linkhold.scenario/1\"\nname = \"s\"\nduration = \"1s\"\n\
                         [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n";
 
 #[test]
@@ -328,7 +328,7 @@ fn an_entry_of_a_batch_is_refused_as_its_options_are_and_named() {
         (x("") + "," + &x(""), "there is an entry of that name already; give each a name of its own"),
     ] {
         let batch = format!("[{entries}]");
-        let folder = folder(&[("s.toml", SCENARIO.as_bytes()), ("b.json", batch.as_bytes())]);
+        let folder = folder(&[("s.toml", OF_A_BATCH.as_bytes()), ("b.json", batch.as_bytes())]);
         let args = ["testbed", "--batch", "b.json", "--out", "o"];
         let output = linkhold(folder.path(), &args).output().expect("it starts");
         tells(&output, 2, &format!("b.json: entry \"x\": {message}"));
@@ -338,7 +338,7 @@ fn an_entry_of_a_batch_is_refused_as_its_options_are_and_named() {
 
 #[test]
 fn a_folder_in_the_place_of_a_result_is_named_before_any_file_is_moved() {
-    let folder = folder(&[("s.toml", SCENARIO.as_bytes())]);
+    let folder = folder(&[("s.toml", OF_A_BATCH.as_bytes())]);
     fs::create_dir_all(folder.path().join("d1/report.html")).expect("made");
     let output = linkhold(folder.path(), &["run", "s.toml", "--out", "d1"]).output().expect("it starts");
     tells(
