@@ -28,6 +28,7 @@ use super::metrics::Exporter;
 use super::nl80211::{Nl80211, SignalKind};
 use super::processor::{allowed, stay_on};
 use super::protocol::{Cause, Event, FREEZE_TOO_LONG, Message, Query, Reply, Target, parse_line, shorten};
+use super::replacement::Replacement;
 use super::schedule::{Schedule, WallClock};
 use super::senders::Senders;
 use super::silences::{Ended, Over, Silences, Source};
@@ -37,7 +38,7 @@ use super::status::{Channel, MechanismStatus, Packets, RadioStatus, Status, Wind
 use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
-use crate::datapath::rules::{self, Backend, RuleSet, Rules};
+use crate::datapath::rules::{self, Backend, NotReplaced, REMOVAL_LIMIT, RuleSet, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
@@ -60,6 +61,7 @@ pub struct Agent {
     control: Control,
     rules: Option<Rules>,
     rule_set: RuleSet,
+    replacement: Replacement,
     /// The guardian and when it started.
     guardian: Option<(Guardian, Instant)>,
     _lock: InstanceLock,
@@ -138,7 +140,7 @@ impl Agent {
         let processors = allowed();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
-        let mut surroundings = Surroundings::explore(config, processors, clock.now())?;
+        let mut surroundings = Surroundings::explore(config, processors.clone(), clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
         let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
         let backend = rules::prepare(&rule_set, config.datapath.backend)?;
@@ -214,7 +216,8 @@ impl Agent {
             }
         }
         core.announce_schedules();
-        Ok(Self { core, control, rules: Some(rules), rule_set, guardian, _lock: lock })
+        let replacement = Replacement::new(move |set| rules::replace(set, backend), processors);
+        Ok(Self { core, control, rules: Some(rules), rule_set, replacement, guardian, _lock: lock })
     }
 
     /// Runs until `stop` is readable, then lets everything go and removes the rules.
@@ -251,6 +254,7 @@ impl Agent {
             if self.core.surroundings.look_again(self.core.clock.now()) {
                 self.replace_rules();
             }
+            self.note_replacement();
             // Before the packets: what the radio says decides what becomes of them.
             if ready.radio {
                 self.core.handle_radio();
@@ -323,7 +327,7 @@ impl Agent {
         }
     }
 
-    /// Replaces the rules, since a radio came into a bridge or left one. Packets of the other radios go
+    /// Has the rules replaced, since a radio came into a bridge or left one. Packets of the other radios go
     /// through the queue all the while.
     fn replace_rules(&mut self) {
         let Some(rules) = &self.rules else { return };
@@ -335,15 +339,24 @@ impl Agent {
             self.core.surroundings.note_no_rules(trouble.to_owned());
             return;
         }
-        match rules.replace(&self.rule_set) {
-            Ok(()) => self.core.surroundings.note_rules(&self.rule_set, backend, self.core.clock.now()),
-            Err(error) => {
-                let trouble = format!(
-                    "the rules are those of before a radio changed its bridge, and its packets pass the agent by: {error}; \
-                     restart the agent"
-                );
-                self.core.surroundings.note_no_rules(trouble);
-            }
+        self.replacement.want(self.rule_set.clone(), self.core.clock.now());
+    }
+
+    /// Takes over what became of it.
+    fn note_replacement(&mut self) {
+        let now = self.core.clock.now();
+        let (Some((set, result)), Some(rules)) = (self.replacement.poll(now), &self.rules) else { return };
+        let remedy = match result {
+            Ok(()) => return self.core.surroundings.note_rules(&set, rules.backend(), now),
+            Err(NotReplaced::Locked(_)) => "the agent tries again",
+            Err(_) => "restart the agent",
+        };
+        if let Err(error) = result {
+            let trouble = format!(
+                "the rules are those of before a radio changed its bridge, and its packets pass the agent by: {error}; \
+                 {remedy}"
+            );
+            self.core.surroundings.note_no_rules(trouble);
         }
     }
 
@@ -355,7 +368,16 @@ impl Agent {
         // Programs remove the rules, which takes milliseconds in which packets still arrive. These must not
         // wait for a reader that is gone, nor be overtaken by packets that arrive after the rules are gone.
         self.core.driver.pass_everything();
-        drop(self.rules.take());
+        let pet = || {
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+        };
+        pet();
+        let begun = std::time::Instant::now();
+        // What is put in meanwhile would stay.
+        self.replacement.finish(REMOVAL_LIMIT / 2);
+        if let Some(rules) = self.rules.take() {
+            rules.remove(REMOVAL_LIMIT.saturating_sub(begun.elapsed()), pet);
+        }
         if let Some((guardian, _)) = self.guardian.take() {
             guardian.dismiss();
         }

@@ -20,6 +20,7 @@ pub mod nl80211;
 pub mod processor;
 pub mod protocol;
 pub mod record;
+mod replacement;
 pub mod schedule;
 pub mod senders;
 pub mod silences;

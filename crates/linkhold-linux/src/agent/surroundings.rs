@@ -214,7 +214,9 @@ impl Surroundings {
 
     /// The rules could not follow a change, and what is left of them is not what is wanted.
     pub fn note_no_rules(&mut self, trouble: String) {
-        tracing::error!("{trouble}");
+        if self.rules_trouble.as_ref() != Some(&trouble) {
+            tracing::error!("{trouble}");
+        }
         self.rules_watch = None;
         self.rules_trouble = Some(trouble);
     }

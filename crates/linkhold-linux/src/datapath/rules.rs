@@ -20,12 +20,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use super::shared_table::{self, Holder, Hook, TABLE, Turn, in_chains};
 use crate::command::{CommandError, is_installed, run, run_with_input};
 
 /// Longest instance name: an iptables chain name has 28 characters.
 pub const MAX_INSTANCE_NAME: usize = 16;
+/// So long the removal of the rules may take, less than the services' `TimeoutStopSec`. It takes
+/// milliseconds, unless another program has the firewall locked.
+pub const REMOVAL_LIMIT: Duration = Duration::from_secs(4);
+/// How often whoever waits for the removal can do something else.
+const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
 /// Priority of the chains: the mangle table's, before filtering.
 const PRIORITY: i32 = -150;
 
@@ -337,11 +344,23 @@ pub enum RulesError {
     Refused(String),
 }
 
+/// Why rules were not replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReplaced {
+    /// Another program changes the firewall, and has it locked for long.
+    #[error("another program has the firewall locked, and `{0}` cannot change it")]
+    Locked(&'static str),
+    /// The rules were refused.
+    #[error(transparent)]
+    Refused(#[from] RulesError),
+}
+
 /// Rules in the kernel; removed on drop.
 #[derive(Debug)]
 pub struct Rules {
     backend: Backend,
     instance: String,
+    hooks: &'static [Hook],
     /// Until they are out.
     holder: Option<Holder>,
 }
@@ -354,7 +373,8 @@ impl Rules {
     pub fn install(set: &RuleSet, backend: Backend) -> Result<Self, RulesError> {
         let turn = Turn::take();
         // From here on a failure removes what is there already.
-        let rules = Self { backend, instance: set.instance.clone(), holder: Some(turn.hold(&set.instance)) };
+        let (instance, hooks) = (set.instance.clone(), set.traffic.hooks());
+        let rules = Self { backend, holder: Some(turn.hold(&instance)), instance, hooks };
         let put_in = rules.put_in(set);
         // Whoever drops the rules takes a turn.
         drop(turn);
@@ -382,28 +402,6 @@ impl Rules {
         Ok(())
     }
 
-    /// Replaces the rules by those of `set`, in one transaction of each firewall program. A packet meets the
-    /// old rules or the new ones: what both queue never passes the queue by, and so overtakes nothing.
-    ///
-    /// # Errors
-    /// [`RulesError`] if a program refuses; its old rules are in then.
-    pub fn replace(&self, set: &RuleSet) -> Result<(), RulesError> {
-        match self.backend {
-            Backend::Nftables => {
-                run_with_input("nft", &["-f", "-"], &set.nft_replacement()).map_err(not_replaced)?;
-            }
-            Backend::Iptables { ipv6 } => {
-                let script = set.iptables_replacement();
-                restore("iptables-restore", &script).map_err(refused("iptables-restore"))?;
-                if ipv6 {
-                    restore("ip6tables-restore", &script).map_err(refused("ip6tables-restore"))?;
-                }
-            }
-        }
-        tracing::info!(backend = self.backend.name(), "the rules follow a change of the bridges");
-        Ok(())
-    }
-
     /// The backend that put the rules in.
     #[must_use]
     pub fn backend(&self) -> Backend {
@@ -411,28 +409,111 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// Removes the rules, but waits no longer than this for a firewall that another program has locked: a
+    /// service manager would kill the agent midway. What is left then is told, with the commands that remove
+    /// it. `meanwhile` is called about twice a second.
+    pub fn remove(mut self, limit: Duration, meanwhile: impl FnMut()) {
+        self.take_out(limit, meanwhile);
+    }
+
+    fn take_out(&mut self, limit: Duration, mut meanwhile: impl FnMut()) {
+        let Some(holder) = self.holder.take() else { return };
+        let (backend, instance) = (self.backend, self.instance.clone());
+        let (tell, is_done) = sync_channel(1);
+        let work = move || {
+            remove_rules(backend, &instance, holder);
+            // Nobody listens any more where it took too long.
+            let _ = tell.send(());
+        };
+        if let Err(error) = std::thread::Builder::new().name("removal".to_owned()).spawn(work) {
+            tracing::warn!(%error, "the rules are not removed: {}", self.remedy());
+            return;
+        }
+        let begun = Instant::now();
+        loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            match is_done.recv_timeout(left.min(REMOVAL_PAUSE)) {
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => meanwhile(),
+                Err(RecvTimeoutError::Timeout) => break,
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        tracing::warn!(
+            "the rules are not removed in time, most likely because another program has the firewall locked: {}",
+            self.remedy()
+        );
+    }
+
+    /// What removes the rules, in words.
+    fn remedy(&self) -> String {
+        let commands = match self.backend {
+            Backend::Nftables => {
+                format!("`nft delete table inet {TABLE}`, once no other agent runs here")
+            }
+            Backend::Iptables { .. } => {
+                let chain = chain_name(&self.instance);
+                let commands = self.backend.programs().iter().flat_map(|program| {
+                    let jumps = self.hooks.iter().map(|hook| format!("-D {} -j {chain}", hook.iptables()));
+                    let steps = jumps.chain([format!("-F {chain}"), format!("-X {chain}")]);
+                    steps.map(move |step| format!("`{program} -t mangle {step}`"))
+                });
+                commands.collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!(
+            "the next start of this agent removes what is left, or {commands} (docs/router.md, Uninstall)"
+        )
+    }
+}
+
 impl Drop for Rules {
     fn drop(&mut self) {
-        let turn = Turn::take();
-        match self.backend {
-            Backend::Nftables => {
-                if let Err(error) = shared_table::take_out(&self.instance)
-                    && let Some(error) = in_words_of_removal("nft", &error)
-                {
-                    tracing::warn!("could not remove the rules from the nftables table {TABLE}: {error}");
-                }
-            }
-            Backend::Iptables { ipv6 } => {
-                remove_iptables("iptables", &self.instance);
-                if ipv6 {
-                    remove_iptables("ip6tables", &self.instance);
-                }
+        self.take_out(REMOVAL_LIMIT, || {});
+    }
+}
+
+fn remove_rules(backend: Backend, instance: &str, holder: Holder) {
+    let turn = Turn::take();
+    match backend {
+        Backend::Nftables => {
+            if let Err(error) = shared_table::take_out(instance)
+                && let Some(error) = in_words_of_removal("nft", &error)
+            {
+                tracing::warn!("could not remove the rules from the nftables table {TABLE}: {error}");
             }
         }
-        if let Some(holder) = self.holder.take() {
-            turn.let_go(holder);
+        Backend::Iptables { ipv6 } => {
+            remove_iptables("iptables", instance);
+            if ipv6 {
+                remove_iptables("ip6tables", instance);
+            }
         }
     }
+    turn.let_go(holder);
+}
+
+/// Replaces the rules by those of `set`, in one transaction of each firewall program. A packet meets the old
+/// rules or the new ones: what both queue never passes the queue by, and so overtakes nothing. It runs
+/// programs, which take milliseconds, and many seconds where another program has the firewall locked.
+///
+/// # Errors
+/// [`NotReplaced`] if a program refuses or cannot; its old rules are in then.
+pub fn replace(set: &RuleSet, backend: Backend) -> Result<(), NotReplaced> {
+    match backend {
+        Backend::Nftables => {
+            run_with_input("nft", &["-f", "-"], &set.nft_replacement()).map_err(not_replaced)?;
+        }
+        Backend::Iptables { ipv6 } => {
+            let script = set.iptables_replacement();
+            restore("iptables-restore", &script).map_err(locked_or_refused("iptables-restore"))?;
+            if ipv6 {
+                restore("ip6tables-restore", &script).map_err(locked_or_refused("ip6tables-restore"))?;
+            }
+        }
+    }
+    tracing::info!(backend = backend.name(), "the rules follow a change of the bridges");
+    Ok(())
 }
 
 /// The firewall programs whose rules of this set are gone from the kernel, all or some: somebody flushed
@@ -502,6 +583,18 @@ pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesErro
 
 fn refused(program: &'static str) -> impl FnOnce(CommandError) -> RulesError {
     move |error| RulesError::Refused(in_words(program, &error))
+}
+
+/// The same, where it is worth another try if the firewall was locked.
+fn locked_or_refused(program: &'static str) -> impl FnOnce(CommandError) -> NotReplaced {
+    move |error| match &error {
+        CommandError::TimedOut { .. } => NotReplaced::Locked(program),
+        // As iptables of the legacy back end says it.
+        CommandError::Failed { message, .. } if message.contains("xtables lock") => {
+            NotReplaced::Locked(program)
+        }
+        _ => refused(program)(error).into(),
+    }
 }
 
 /// Why nft did not replace the rules in its table.
@@ -850,6 +943,34 @@ COMMIT
         let (_, three) = rules.split_once('\n').unwrap();
         assert!(!set.stands_in_iptables(&[chains, jumps, three].concat()), "a rule is gone");
         assert!(!set.stands_in_iptables(""));
+    }
+
+    #[test]
+    fn what_removes_the_rest_is_said_for_every_program_and_hook() {
+        let rules = |backend, hooks| Rules { backend, instance: "a".to_owned(), hooks, holder: None };
+        let router = rules(Backend::Iptables { ipv6: true }, Traffic::Forwarded.hooks()).remedy();
+        for command in ["-D FORWARD -j LINKHOLD-a", "-F LINKHOLD-a", "-X LINKHOLD-a"] {
+            for program in ["iptables", "ip6tables"] {
+                assert!(router.contains(&format!("`{program} -t mangle {command}`")), "{router}");
+            }
+        }
+        let host = rules(Backend::Iptables { ipv6: false }, Traffic::Own { mark: 7 }.hooks()).remedy();
+        assert!(host.contains("-D INPUT -j") && host.contains("-D OUTPUT -j"), "{host}");
+        assert!(!host.contains("FORWARD") && !host.contains("ip6tables"), "{host}");
+    }
+
+    #[test]
+    fn a_firewall_that_is_locked_is_worth_another_try() {
+        let failed = |message: &str| CommandError::Failed {
+            command: "iptables-restore --noflush --wait 10".to_owned(),
+            status: "exit status: 4".to_owned(),
+            message: message.to_owned(),
+        };
+        let error = |message| locked_or_refused("iptables-restore")(failed(message));
+        let locked =
+            "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?";
+        assert!(matches!(error(locked), NotReplaced::Locked("iptables-restore")));
+        assert!(matches!(error("No chain/target/match by that name."), NotReplaced::Refused(_)));
     }
 
     #[test]

@@ -3,14 +3,15 @@
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
 //! interrupted table goes on where it was, on the same release of the kernel: what another one did is kept
-//! under the same key, and is no result here. How many run at once adapts as TCP's window does: one more after
-//! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after
-//! as many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
-//! repetition, and on two processors halving left one cell at a time where several finish sooner. If one
-//! hiccup of the host spoils several cells that run side by side, the number is cut only once (as in RFC
-//! 6582's recovery). A late cell is run again, after its second attempt alone.
-//! Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is what the host did besides
-//! ([`super::host_load`]). A cell that fails costs no other cell its result.
+//! under the same key, and is no result here.
+//!
+//! How many run at once adapts as TCP's window does: one more after each punctual cell until one is late, a
+//! quarter less (at least one) after a late one, then one more after as many punctual cells as may run. TCP
+//! halves because a loss hurts others; a late cell costs only its own repetition, and on two processors
+//! halving left one cell at a time where several finish sooner. If one hiccup of the host spoils several
+//! cells that run side by side, the number is cut only once (as in RFC 6582's recovery). A late cell is run
+//! again, after its second attempt alone. Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is
+//! what the host did besides ([`super::host_load`]). A cell that fails costs no other cell its result.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -457,8 +458,8 @@ impl Shared {
     }
 }
 
-/// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent are those of one
-/// build of the program; a plain router's are the kernel's and the radio model's.
+/// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent are
+/// those of one build of the program; a plain router's are the kernel's and the radio model's.
 fn key(cell: &Cell<'_>, program: u128) -> String {
     let program = if cell.case.scenario.mechanisms.is_empty() { 0 } else { program };
     let mut scenario = cell.case.scenario.clone();

@@ -43,8 +43,8 @@ pub struct SilenceStory {
     pub start_s: f64,
     /// Its end, s.
     pub end_s: f64,
-    /// When the sender's host first heard of a closed window, s from the silence's **start**. This and the next
-    /// are of what the network brought, not of what a `linkhold host` told its sender.
+    /// When the sender's host first heard of a closed window, s from the silence's **start**. This and the
+    /// next are of what the network brought, not of what a `linkhold host` told its sender.
     pub zero_window_s: Option<f64>,
     /// When it first heard anything after the silence's end.
     pub first_heard_s: Option<f64>,

@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const LOOK: Duration = Duration::from_millis(LOOK_MS as u64);
 const LOOK_MS: u16 = 200;
 
-/// The threads at the ends of sized flows, as the kernel calls them: hosts as iperf3's programs are, and whose
-/// waits for a processor count as theirs do.
+/// The threads at the ends of sized flows, as the kernel calls them: hosts as iperf3's programs are, and
+/// whose waits for a processor count as theirs do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 

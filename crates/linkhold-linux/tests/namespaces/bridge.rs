@@ -30,7 +30,7 @@ const BRIDGE: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 1)));
 
 /// Makes a path's base station a bridge between its two interfaces, with one network on both sides.
-fn bridge_it(path: &ThreeHosts) -> Result<(), NetNsError> {
+pub fn bridge_it(path: &ThreeHosts) -> Result<(), NetNsError> {
     path.bs.ip(&["link", "add", "br0", "type", "bridge"])?;
     // Without a link-local address the kernel looks for no IPv6 neighbour of a packet that is not from itself
     // (`ndisc_solicit`), and duplicate address detection takes a second.

@@ -13,6 +13,7 @@ mod failure;
 mod host;
 mod hostile;
 mod kills;
+mod locked;
 mod nat;
 mod packets;
 mod radio;
@@ -81,7 +82,11 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
+<<<<<<< HEAD
     let tests: [NamedTest; 63] = [
+=======
+    let tests: [NamedTest; 64] = [
+>>>>>>> ce178841 (Agent: neither packets nor its end wait for a firewall that is locked)
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -109,6 +114,8 @@ fn main() -> ExitCode {
         plain("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
         plain("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
         plain("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
+        plain("no_packet_waits_for_a_firewall_that_is_locked", locked::no_packet_waits_for_it),
+        plain("no_end_waits_for_a_firewall_that_is_locked", locked::no_end_waits_for_it),
         plain("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         plain("the_packaged_unit_is_valid", service::packaged_unit),
         timed("a_service_manager_is_told", service::service_manager_is_told),
