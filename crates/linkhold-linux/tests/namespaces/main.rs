@@ -82,11 +82,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-<<<<<<< HEAD
-    let tests: [NamedTest; 63] = [
-=======
-    let tests: [NamedTest; 64] = [
->>>>>>> ce178841 (Agent: neither packets nor its end wait for a firewall that is locked)
+    let tests: [NamedTest; 65] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
