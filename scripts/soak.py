@@ -16,8 +16,10 @@ package, the packages of this workspace that it uses, the lock file), by which -
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import ctypes
 import datetime
+import fcntl
 import hashlib
 import json
 import os
@@ -130,6 +132,18 @@ def hash_of(program):
         stripped = pathlib.Path(folder) / "program"
         subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id", program, stripped], check=True)
         return hashlib.sha256(stripped.read_bytes()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def alone():
+    """Two at once would build programs under each other's tests, and each write its own record."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit("another soak runs on this working tree: wait for it, or end it")
+        yield
 
 
 def load():
@@ -331,7 +345,11 @@ def main():
     packages = metadata()
     if arguments.state:
         sys.exit(0 if state(packages, arguments.cases) else 1)
-    failed = soak(arguments.package or list(PACKAGES), packages, arguments.cases, arguments.jobs)
+    # In the background of a shell SIGINT is ignored, also by Python; then nothing would stop it but SIGKILL.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.default_int_handler)
+    with alone():
+        failed = soak(arguments.package or list(PACKAGES), packages, arguments.cases, arguments.jobs)
     state(packages, arguments.cases)
     sys.exit(1 if failed else 0)
 

@@ -383,8 +383,8 @@ impl DeliveryRate {
         self.rates.add(sample.bytes, between_acks, between_departures);
     }
 
-    /// It was seen whether the sender of the flow in `slot` has used up what it was told a round trip ago; that
-    /// stands for `span`. One that has not says nothing of another that has.
+    /// It was seen whether the sender of the flow in `slot` has used up what it was told a round trip ago;
+    /// that stands for `span`. One that has not says nothing of another that has.
     pub fn saw_edge(&mut self, now: Instant, slot: u32, used_up: bool, span: Duration) {
         if used_up || !self.used_up || self.seen.0 == slot {
             self.used_up = used_up;

@@ -692,8 +692,8 @@ impl Flow {
 
     /// True if what ends at `end` may go down again although enough lies below: it is owed, and no more went
     /// down again since the station acknowledged something than a sender repeats that goes through all that
-    /// is owed twice. (Without that bound one hole would let a hostile sender repeat what lies above it as fast
-    /// as it can.)
+    /// is owed twice. (Without that bound one hole would let a hostile sender repeat what lies above it as
+    /// fast as it can.)
     pub fn may_repeat(&self, end: Seq) -> bool {
         let owed = self.down_sent.zip(self.acked).map_or(0, |(sent, acked)| sent.minus(acked).max(0));
         let repeated = self.watched.as_ref().map_or(0, |watched| watched.repeated);

@@ -472,8 +472,8 @@ impl Silences {
         let lasts = |table: &SilenceTable| {
             table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)
         };
-        // An end beyond the planned one does not count for the mechanism either, nor does one of nothing where
-        // the mechanism would take it for that of a silence which another source has announced.
+        // An end beyond the planned one does not count for the mechanism either, nor does one of nothing
+        // where the mechanism would take it for that of a silence which another source has announced.
         let is_there = |table: &SilenceTable| table.of(scope, cause).next().is_some();
         let counts = match over {
             Over::UnderWay | Over::Announced | Over::Later => true,

@@ -66,8 +66,8 @@ impl RoundTrips {
         }
     }
 
-    /// How long the station's data waits there, if it says so. Several hosts may be behind a station: one that
-    /// says so may have ended its uploads, while another that does not goes on.
+    /// How long the station's data waits there, if it says so. Several hosts may be behind a station: one
+    /// that says so may have ended its uploads, while another that does not goes on.
     fn known_wait(&self, record: &StationRecord) -> Option<Duration> {
         let is_fresh = record.heard <= self.waits.over(record.radio.uplink_waited, FRESH);
         record.radio.uplink_wait.filter(|_| !self.bdp.is_told() && is_fresh)
