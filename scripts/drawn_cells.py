@@ -52,7 +52,10 @@ def flows_of(draw, rate, stations):
             lines.append(f'source = {{ rate = "{share / 1e3:.0f}kbit/s" }}')
         elif kind == "short":
             count = draw.choice((10, 20))
-            lines += [f'source = "{draw.choice((10, 30, 100))}kB"', f"count = {count}", f'stagger = "{draw.choice((300, 1000))}ms"']
+            size, stagger = draw.choice((10, 30, 100)), draw.choice((300, 1000))
+            # The last of them starts within the run.
+            stagger = min(stagger, 25_000 // (count * (stations if station == '"all"' else 1)))
+            lines += [f'source = "{size}kB"', f"count = {count}", f'stagger = "{stagger}ms"']
         else:
             lines += ['transport = "udp"', f'datagram = "{draw.choice((200, 500, 1200))}B"', f'source = {{ rate = "{share / 1e3:.0f}kbit/s" }}']
         groups.append(("\n".join(lines), count * (stations if station == '"all"' else 1)))
