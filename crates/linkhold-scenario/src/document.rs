@@ -320,7 +320,7 @@ fn insert_into_set(
     let Some(Entry { node: Node { value: Value::Array(cases), .. }, .. }) = root.get_mut("cases") else {
         return Ok(());
     };
-    let index = case.parse().ok().or_else(|| cases.iter().position(|item| item.name() == Some(case)));
+    let index = index_of(cases, case);
     let chosen = cases.iter_mut().enumerate().filter(|(at, _)| case == "*" || index == Some(*at));
     for (_, one) in chosen {
         if let Value::Table(table) = &mut one.value
@@ -359,6 +359,11 @@ fn lay_into_set(set: &mut Table, shape: &Node, path: &[&str], node: Node, origin
     }
 }
 
+/// The index of the element of a list that a step of a path says, by number or by name.
+fn index_of(items: &[Node], step: &str) -> Option<usize> {
+    step.parse().ok().or_else(|| items.iter().position(|item| item.name() == Some(step)))
+}
+
 /// The path with elements of lists named by their index, where the document has them.
 fn canonical(document: &Node, path: &[&str]) -> Vec<String> {
     let mut at = Some(document);
@@ -368,13 +373,12 @@ fn canonical(document: &Node, path: &[&str]) -> Vec<String> {
         at = match at.map(|node| &node.value) {
             Some(Value::Table(table)) => table.get(step).map(|entry| &entry.node),
             Some(Value::Array(items)) => {
-                let index =
-                    step.parse().ok().or_else(|| items.iter().position(|item| item.name() == Some(*step)));
+                let index = index_of(items, step);
                 if let Some(index) = index {
                     named = index.to_string();
                 }
                 // Lists in the elements of a list are named by index alone.
-                index.and_then(|index: usize| items.get(index))
+                index.and_then(|index| items.get(index))
             }
             _ => None,
         };
@@ -493,11 +497,7 @@ fn insert(target: &mut Node, steps: &[&str], node: Node, key_origin: Origin) -> 
         }
         Value::Array(items) => {
             let count = items.len();
-            let at = match step.parse::<usize>() {
-                Ok(index) => Some(index),
-                Err(_) => items.iter().position(|item| item.name() == Some(*step)),
-            };
-            match at.and_then(|index| items.get_mut(index)) {
+            match index_of(items, step).and_then(|index| items.get_mut(index)) {
                 Some(item) => insert(item, rest, node, key_origin),
                 None => Err(InsertError {
                     what: format!("`{}` is not one of the {count} elements", shorten(step)),

@@ -38,21 +38,25 @@ fn no_file_imports_in_a_circle() {
     assert!(circles.is_empty(), "files import each other in a circle\n{}", circles.join("\n"));
 }
 
+/// The Rust files in these folders of all packages.
+fn files_in(folders: &[&str]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for name in packages() {
+        for folder in folders.iter().map(|folder| name.join(folder)).filter(|folder| folder.is_dir()) {
+            rust_files(&folder, &mut files);
+        }
+    }
+    assert!(files.len() > 100, "read only {} files", files.len());
+    files
+}
+
 /// Widest line of a comment, in characters with its indentation: rustfmt's `max_width`, which rustfmt holds
 /// code to, but no comments.
 const WIDEST_COMMENT: usize = 110;
 
 #[test]
 fn no_comment_line_is_too_wide() {
-    let mut files = Vec::new();
-    for name in packages() {
-        for folder in ["src", "tests", "benches", "fuzz_targets"].map(|folder| name.join(folder)) {
-            if folder.is_dir() {
-                rust_files(&folder, &mut files);
-            }
-        }
-    }
-    assert!(files.len() > 100, "read only {} files", files.len());
+    let files = files_in(&["src", "tests", "benches", "fuzz_targets"]);
     let wide: Vec<String> = files
         .iter()
         .flat_map(|file| {
@@ -70,14 +74,8 @@ fn no_comment_line_is_too_wide() {
 /// The environment wins over the settings that `proptest!` is given (`linkhold-testing` says more).
 #[test]
 fn no_property_names_a_number_of_cases_that_the_environment_overrides() {
-    let mut files = Vec::new();
-    for folder in packages().iter().flat_map(|name| ["src", "tests"].map(|folder| name.join(folder))) {
-        if folder.is_dir() {
-            rust_files(&folder, &mut files);
-        }
-    }
     let mut settings = 0;
-    for file in &files {
+    for file in &files_in(&["src", "tests"]) {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         for line in text.lines().filter(|line| line.trim_start().starts_with("#![proptest_config(")) {
             settings += 1;

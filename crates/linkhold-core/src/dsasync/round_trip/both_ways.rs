@@ -150,6 +150,8 @@ impl RoundTrips {
 
 #[cfg(test)]
 mod tests {
+    use core::ops::RangeInclusive;
+
     use super::*;
     use crate::dsasync::config::DsaSyncConfig;
     use crate::dsasync::shares::Tally;
@@ -167,14 +169,19 @@ mod tests {
             trips.set_capacity(BitRate::from_mbps(24), Fraction::ONE);
         }
         trips.stations.at(STATION).radio.empty.add(Instant::from_millis(1000), LOCAL);
+        upload(&mut trips, 1001..=END);
+        trips
+    }
+
+    /// 1500 bytes come up in each of these milliseconds.
+    fn upload(trips: &mut RoundTrips, when: RangeInclusive<u64>) {
         let mut tally = Tally::default();
-        for now in (1001..=END).map(Instant::from_millis) {
+        for now in when.map(Instant::from_millis) {
             let uplink = trips.uplink_at(STATION).expect("windows are held down");
             uplink.shares.add(now, 1500, &mut tally);
             uplink.on_came_up(now, 1500, 16_000, LOCAL);
+            trips.stations.at(STATION).heard = now;
         }
-        trips.stations.at(STATION).heard = Instant::from_millis(END);
-        trips
     }
 
     /// The same, whose data has waited so many ms, as its timestamps say; an ACK that goes down is answered
@@ -230,13 +237,7 @@ mod tests {
     #[test]
     fn what_data_waited_is_not_believed_for_ever() {
         let mut trips = waiting(false, 200, None);
-        let mut tally = Tally::default();
-        for now in (END + 1..=END + 2500).map(Instant::from_millis) {
-            let uplink = trips.uplink_at(STATION).expect("windows are held down");
-            uplink.shares.add(now, 1500, &mut tally);
-            uplink.on_came_up(now, 1500, 16_000, LOCAL);
-            trips.stations.at(STATION).heard = now;
-        }
+        upload(&mut trips, END + 1..=END + 2500);
         assert!(trips.uplink_wait(STATION) < Duration::from_millis(50), "{}", trips.uplink_wait(STATION));
     }
 
