@@ -669,14 +669,14 @@ mod tests {
         );
     }
 
-    /// A job of three cases, one cell each.
+    /// A job of three cases, one cell each; the first is none.
     fn job() -> Job {
-        let scenario = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/testbed-table.toml"));
+        let scenario = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/streaming.toml"));
         let scenario = super::super::load(scenario, &[]).unwrap();
         let cases = scenario.cases().into_iter().take(3).collect();
         let entry = Entry {
             name: "three".to_owned(),
-            scenario: PathBuf::from("testbed-table.toml"),
+            scenario: PathBuf::from("streaming.toml"),
             cc: Vec::new(),
             set: Vec::new(),
             seeds: 1,
