@@ -112,12 +112,12 @@ impl Downlink {
         let full = round_trips.below_is_full(now, station).or_else(|| round_trips.cell_is_full(now));
         if let Some(at) = full {
             // What is sent again adds nothing to what is under way, and may be what its station waits for,
-            // unless the station has it. Nor does an ACK without data. Kept here, ACKs of uploads went down
-            // all at once when the gate opened, before the data, which then found no turn until the next ones
-            // were here.
+            // unless the station has it. Nor does an ACK without data that the station waits for. Kept here,
+            // ACKs of uploads went down all at once when the gate opened, before the data, which then found
+            // no turn until the next ones were here.
             let flow = shared.flows.known(slot);
             let adds_nothing = match (flow.transport, packet.tcp.seq_len()) {
-                (Transport::Tcp, 0) => flow.is_answered(),
+                (Transport::Tcp, 0) => flow.owes_ack(),
                 (Transport::Tcp, _) => flow.may_repeat(packet.tcp.seq_end()),
                 (Transport::Udp, _) => false,
             };

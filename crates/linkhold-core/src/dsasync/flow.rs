@@ -179,6 +179,8 @@ pub(super) struct Flow {
     /// What they weigh there, bytes.
     pub held_weight: u64,
     known_by: KnownBy,
+    /// ACKs without data that the correspondent may yet send: [`on_uplink`](Self::on_uplink) adds to them.
+    acks_due: u8,
     /// Its ACKs that wait here, in the uplink shaper or while a hole is repaired, and will tell the
     /// correspondent a window.
     pub shaped: u32,
@@ -254,6 +256,7 @@ impl Flow {
             held: 0,
             held_weight: 0,
             known_by: KnownBy::Nothing,
+            acks_due: 0,
             shaped: 0,
             kept: Kept::No,
             window: Window::Open,
@@ -545,6 +548,7 @@ impl Flow {
             return false;
         }
         self.signed |= tcp.signed;
+        self.acks_due = self.acks_due.saturating_add(acks_for(tcp.payload_len));
         let end = tcp.seq_end();
         (self.new_tick, self.counts) = (false, false);
         // Of a connection first seen in the middle, this may be a copy of what passed before.
@@ -700,6 +704,21 @@ impl Flow {
         self.is_owed(end) && u64::from(repeated) <= 2 * u64::from(owed.unsigned_abs())
     }
 
+    /// True if an ACK without data may be one that the correspondent owes its station: the station takes
+    /// part, and no more went down than what it sent asked for. Who sends more acknowledges nothing. (Without
+    /// that bound anybody to whom a station has a connection could fill what lies below, unseen.)
+    pub fn owes_ack(&self) -> bool {
+        self.is_answered() && self.acks_due > 0
+    }
+
+    /// An ACK without data goes down. False if it is not one of those that [`owes_ack`](Self::owes_ack)
+    /// means.
+    pub fn take_owed_ack(&mut self) -> bool {
+        let owed = self.owes_ack();
+        self.acks_due = self.acks_due.saturating_sub(u8::from(owed));
+        owed
+    }
+
     /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.
     #[inline]
     pub fn outstanding(&self) -> u64 {
@@ -744,6 +763,13 @@ impl Flow {
         let edge = self.told_edge.unwrap_or(acked + (u32::from(self.offer) << shift));
         self.has_data && newest.minus(edge) + payload_len as i32 > 0
     }
+}
+
+/// ACKs that a station's packet may ask for: two, since a receiver may acknowledge every segment and tells
+/// besides when its application has read (RFC 9293 section 3.8.6.2.2), and one more for every 512 bytes of an
+/// aggregate, which holds many segments.
+fn acks_for(payload_len: u32) -> u8 {
+    u8::try_from(2 + payload_len / 512).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

@@ -144,8 +144,8 @@ fn hold_touches_no_window(runs: &Runs, findings: &mut Findings) -> Answer {
 
 /// A window is closed where the silence finds it used up (Algorithm 1 lines 17 to 19). The kernel leaves that
 /// to chance: near the end of its window it may wait with the last segment or two for more room
-/// (`tcp_tso_should_defer`), and send them 60 ms later as a tail loss probe. Of 96 runs of twelve silences one
-/// closed 7 windows, the others 8 to 11; the simulator's sender does not wait, and all twelve are closed.
+/// (`tcp_tso_should_defer`), and send them 60 ms later as a tail loss probe. Of 96 runs of twelve silences
+/// one closed 7 windows, the others 8 to 11; the simulator's sender does not wait, and all twelve are closed.
 fn closes_and_reopens(runs: &Runs, case: &str, findings: &mut Findings) -> Answer {
     for (one, plain) in runs.of_with(case, "none")? {
         let mechanism = one.mechanism()?;

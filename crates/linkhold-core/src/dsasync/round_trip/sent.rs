@@ -61,14 +61,20 @@ impl RoundTrips {
             }
             self.bdp.on_sent(now, sent.len, &mut record.share);
         }
-        let was_sent = flow.was_sent(sent.end);
+        if sent.seq_len == 0 {
+            // Nothing goes again and nothing is added, also where it ends as what is owed does.
+            if !flow.take_owed_ack() {
+                self.on_sent_beside(now, sent);
+            }
+            return;
+        }
         // A segment beyond all that was learned of is one that was not believed.
-        if sent.seq_len == 0 || was_sent || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
+        if flow.was_sent(sent.end) || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
             if flow.is_owed(sent.end) {
                 self.on_sent_again(now, flow, sent.end, sent.seq_len);
                 // Karn, and what else is under way may be acknowledged together with it.
                 flow.radio_probe = None;
-            } else if sent.seq_len > 0 || !flow.is_answered() {
+            } else {
                 self.on_sent_beside(now, sent);
             }
             return;

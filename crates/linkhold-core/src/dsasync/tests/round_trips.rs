@@ -426,6 +426,57 @@ fn an_ack_without_data_passes_the_gate_that_holds_data() {
     assert_eq!(ack(&mut b, 103, 2000), Verdict::Hold, "behind that");
 }
 
+/// Otherwise anybody to whom a station has a connection could fill what lies below, unseen.
+#[test]
+fn no_more_acks_pass_the_gate_than_what_the_station_sent_asked_for() {
+    let (mut b, first) = behind_a_queue(&[103, 104, 105]);
+    let ack = |b: &mut Bench, flow| {
+        let flags = TcpFlags::ACK;
+        let tcp = TcpSegment { seq: Seq(1000), ack: Seq(1), window: 60_000, flags, ..Default::default() };
+        matches!(b.packet(Direction::Downlink, Origin::Arrival, 500, flow, &tcp).0, Verdict::Forward(_))
+    };
+    b.at(1602);
+    assert!((0..250).any(|n| b.down(100, 101, first + n * MSS, MSS).0 == Verdict::Hold));
+    // Two for each segment that the station sent: it has sent two, but for what comes now.
+    let sends = |b: &mut Bench, flow, payload_len| {
+        let flags = TcpFlags::ACK;
+        let tcp = TcpSegment {
+            seq: Seq(1),
+            ack: Seq(1000),
+            window: 50_000,
+            payload_len,
+            flags,
+            ..Default::default()
+        };
+        let _ = b.packet(Direction::Uplink, Origin::Arrival, 501, flow, &tcp);
+    };
+    let passes = |b: &mut Bench, flow| (0..300).filter(|_| ack(b, flow)).count();
+    assert_eq!(passes(&mut b, 103), 4);
+    sends(&mut b, 104, 100);
+    assert_eq!(passes(&mut b, 104), 6);
+    // An aggregate of 40 segments asks for as many.
+    sends(&mut b, 105, 40 * MSS);
+    assert_eq!(passes(&mut b, 105), 4 + 2 + 40 * MSS as usize / 512);
+}
+
+/// An ACK without data has the number that comes next, which is where the data ends that the station owes.
+#[test]
+fn an_ack_without_data_is_no_copy_of_the_data_before_it() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(102, 50_000);
+    assert_eq!(b.at(10).down(5, 102, 1000, MSS).0, FORWARD);
+    let flow = |b: &Bench| {
+        let slot = b.agent.shared.flows.find(&key(102, false)).expect("known");
+        let flow = b.agent.shared.flows.known(slot);
+        (flow.radio_probe.is_some(), flow.watched.as_ref().expect("nobody tells the rate").again)
+    };
+    let before = flow(&b);
+    let flags = TcpFlags::ACK;
+    let tcp = TcpSegment { seq: Seq(2000), ack: Seq(1), window: 60_000, flags, ..Default::default() };
+    assert_eq!(b.at(11).packet(Direction::Downlink, Origin::Arrival, 6, 102, &tcp).0, FORWARD);
+    assert_eq!((before, flow(&b)), ((true, None), (true, None)));
+}
+
 /// What is sent again may be what its station waits for, so it passes the gate; but not from a sender that
 /// repeats one segment as fast as it can.
 #[test]
