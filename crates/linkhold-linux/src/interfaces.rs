@@ -3,6 +3,8 @@
 //!
 //! Asked by a socket, not read in /sys: /sys shows the network namespace in which it was mounted.
 
+pub mod survey;
+
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
