@@ -7,6 +7,7 @@ pub mod crossing;
 pub mod nfqueue;
 pub mod rules;
 pub mod shared_table;
+pub mod stacked;
 
 use std::io;
 use std::os::fd::BorrowedFd;
