@@ -11,6 +11,7 @@ use crate::command::is_installed;
 use crate::datapath::crossing::{BridgeNetfilter, Offload, look, offloads};
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
 use crate::datapath::rules::{BackendChoice, RulesError, probe};
+use crate::datapath::stacked::{Weight, stacked};
 use crate::host::kernel;
 use crate::interfaces::Kernel;
 use crate::netns::NetNs;
@@ -317,6 +318,19 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
         found.hidden.into_iter().map(|hidden| check(Outcome::Missing, hidden.reason, Some(hidden.remedy)));
     let doubts = found.doubts.into_iter().map(|doubt| check(Outcome::Limited, doubt, None));
     let mut checks: Vec<Check> = absent.chain(hidden).chain(doubts).collect();
+    match stacked(&config.wired, &config.radio) {
+        Ok(found) => checks.extend(found.into_iter().map(|one| {
+            let outcome = match one.weight {
+                Weight::Certain => Outcome::Missing,
+                Weight::Possible | Weight::Hint => Outcome::Limited,
+            };
+            check(outcome, one.hidden.reason, Some(one.hidden.remedy))
+        })),
+        Err(error) => {
+            let detail = format!("whether others stand on the interfaces cannot be seen: {error}");
+            checks.push(check(Outcome::Limited, detail, None));
+        }
+    }
     if checks.is_empty() {
         let names: Vec<&str> = config.wired.iter().chain(&config.radio).map(String::as_str).collect();
         checks.push(works(name, need, format!("{} are seen", names.join(", "))));

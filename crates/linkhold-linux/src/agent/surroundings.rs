@@ -1,8 +1,9 @@
-//! What stands around the agent: interfaces that come and go, bridges, offloaded flows, and the agent's own
-//! rules. The agent looks when it starts, and again and again, because hostapd puts a radio into a bridge
-//! long after the router's start, and a firewall that is reloaded may bring a flow table, or take the agent's
-//! rules away. Interfaces are looked at by a few messages to the kernel; flow tables and rules by `nft` and
-//! `iptables`, which take milliseconds, so a thread of their own runs these and packets do not wait.
+//! What stands around the agent: interfaces that come and go, bridges, interfaces that stand on the
+//! configured ones, offloaded flows, and the agent's own rules. The agent looks when it starts, and again and
+//! again, because hostapd puts a radio into a bridge long after the router's start, and a firewall that is
+//! reloaded may bring a flow table, or take the agent's rules away. Interfaces are looked at by a few messages
+//! to the kernel. Lists of all interfaces and routes may be long, and flow tables and rules are looked at by
+//! `nft` and `iptables`, which take milliseconds, so threads of their own do these and packets do not wait.
 //!
 //! Rules that are gone are told and not put in again: whoever flushed them may have wanted the agent out of
 //! the packets' way, and a program that undoes what an operator does to the firewall cannot be trusted there.
@@ -18,12 +19,15 @@ use super::error::AgentError;
 use super::processor::roam;
 use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, look, offloads};
 use crate::datapath::rules::{Backend, RuleSet, lost};
+use crate::datapath::stacked::{Stacked, Weight, stacked};
 use crate::interfaces::Kernel;
 
 /// From one look at the interfaces to the next: a few questions to the kernel, each of some microseconds.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// From one look at flow tables to the next.
 const LOOK_AT_OFFLOADS_EVERY: Duration = Duration::from_secs(60);
+/// From one look at interfaces that stand on others to the next: lists of all interfaces and addresses.
+const LOOK_AT_STACKS_EVERY: Duration = Duration::from_secs(20);
 /// From one look at the agent's own rules to the next: without them it does nothing, which should not go
 /// unseen for long. The look runs one program, or two.
 const LOOK_AT_RULES_EVERY: Duration = Duration::from_secs(6);
@@ -92,6 +96,10 @@ pub struct Surroundings {
     /// In words, each with what to change.
     offloads: Vec<String>,
     offload_watch: Watch<Vec<Offload>>,
+    /// Interfaces that stand on the configured ones and take packets past the agent. The agent starts all the
+    /// same, because while a router starts, an address may come later than the agent.
+    stacked: Vec<Stacked>,
+    stack_watch: Watch<Option<Vec<Stacked>>>,
     /// Looks at the rules that are in.
     rules_watch: Option<Watch<Vec<&'static str>>>,
     /// What is amiss with the rules: they are gone, or could not follow a change.
@@ -111,6 +119,9 @@ impl Surroundings {
         if let Err(error) = &kernel {
             tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
         }
+        let (wired, radio) = (config.wired.clone(), config.radio.clone());
+        let find_stacked = move || look_at_stacks(&wired, &radio);
+        let stacked = find_stacked().unwrap_or_default();
         let mut this = Self {
             wired: config.wired.clone(),
             radio: config.radio.clone(),
@@ -118,7 +129,9 @@ impl Surroundings {
             kernel: kernel.ok(),
             crossings: Crossings::default(),
             offloads: Vec::new(),
-            offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors, now),
+            offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors.clone(), now),
+            stacked: Vec::new(),
+            stack_watch: Watch::new("stacks", find_stacked, LOOK_AT_STACKS_EVERY, processors, now),
             rules_watch: None,
             rules_trouble: None,
             next_look: now + LOOK_EVERY,
@@ -132,6 +145,7 @@ impl Surroundings {
         for trouble in this.troubles() {
             tracing::warn!("{trouble}");
         }
+        this.note_stacked(stacked);
         Ok(this)
     }
 
@@ -162,6 +176,21 @@ impl Surroundings {
         (new, before.iter().any(|one| !self.offloads.contains(one)))
     }
 
+    /// Takes over what a look at stacked interfaces found, and logs what of it is new, and that something is
+    /// gone.
+    fn note_stacked(&mut self, found: Vec<Stacked>) {
+        let before = std::mem::replace(&mut self.stacked, found);
+        for one in self.stacked.iter().filter(|one| !before.contains(one)) {
+            match one.weight {
+                Weight::Certain | Weight::Possible => tracing::warn!("{}", one.hidden),
+                Weight::Hint => tracing::info!("{}", one.hidden),
+            }
+        }
+        if before.iter().any(|one| !self.stacked.contains(one)) {
+            tracing::info!("what stands on the configured interfaces has changed");
+        }
+    }
+
     /// When to look again.
     #[must_use]
     pub fn next_look(&self) -> Instant {
@@ -182,6 +211,9 @@ impl Surroundings {
             if gone {
                 tracing::info!("something that took flows past the firewall is gone");
             }
+        }
+        if let Some(found) = self.stack_watch.poll(now).flatten() {
+            self.note_stacked(found);
         }
         if let Some(lost) = self.rules_watch.as_mut().and_then(|watch| watch.poll(now)) {
             self.note_lost_rules(&lost);
@@ -244,6 +276,8 @@ impl Surroundings {
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut all = Self::words(&self.crossings);
+        let hides = |one: &&Stacked| one.weight != Weight::Hint;
+        all.extend(self.stacked.iter().filter(hides).map(|one| one.hidden.to_string()));
         all.extend(self.offloads.iter().cloned());
         all.extend(self.rules_trouble.clone());
         all
@@ -258,11 +292,18 @@ impl Surroundings {
     }
 }
 
+/// What stands on the configured interfaces; `None` if the kernel does not tell.
+fn look_at_stacks(wired: &[String], radio: &[String]) -> Option<Vec<Stacked>> {
+    let found = stacked(wired, radio);
+    found.inspect_err(|error| tracing::debug!(%error, "stacked interfaces cannot be looked up")).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::datapath::crossing::Hidden;
 
     fn table(name: &str, interfaces: &[&str]) -> Offload {
         let interfaces = interfaces.iter().map(|one| (*one).to_owned()).collect();
@@ -286,6 +327,8 @@ mod tests {
             crossings: Crossings::default(),
             offloads: Vec::new(),
             offload_watch: watching(find),
+            stacked: Vec::new(),
+            stack_watch: Watch::new("stacks", || None, LOOK_AT_STACKS_EVERY, Vec::new(), Instant::ZERO),
             rules_watch: None,
             rules_trouble: None,
             next_look: at(2),
@@ -379,6 +422,24 @@ mod tests {
         assert!(troubles[0].ends_with("restart the agent to put them in again"), "{troubles:?}");
         around.note_lost_rules(&[]);
         assert_eq!(around.troubles(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_upper_interface_is_a_trouble_until_it_goes_and_a_hint_is_none() {
+        let mut around = quiet(Vec::new);
+        let one = |weight| Stacked {
+            weight,
+            hidden: Hidden { reason: "packets cross eth0.10".to_owned(), remedy: "write eth0.10".to_owned() },
+        };
+        for (found, troubles) in [
+            (vec![one(Weight::Certain)], vec!["packets cross eth0.10: write eth0.10"]),
+            (vec![one(Weight::Possible)], vec!["packets cross eth0.10: write eth0.10"]),
+            (vec![one(Weight::Hint)], vec![]),
+            (vec![], vec![]),
+        ] {
+            around.note_stacked(found);
+            assert_eq!(around.troubles(), troubles);
+        }
     }
 
     #[test]
