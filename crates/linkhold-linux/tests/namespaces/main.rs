@@ -21,6 +21,7 @@ mod radios;
 mod refusals;
 mod rules;
 mod service;
+mod stacked;
 mod standstill;
 mod transfer;
 
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 65] = [
+    let tests: [NamedTest; 67] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -128,6 +129,8 @@ fn main() -> ExitCode {
         timed("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
         plain("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
         plain("a_flow_table_is_told", bridge::a_flow_table_is_told),
+        plain("a_vlan_above_the_configured_interface_is_named", stacked::a_vlan_is_named),
+        plain("a_macvlan_above_the_configured_interface_is_named", stacked::a_macvlan_is_named),
         plain("aggregates_that_no_header_can_name_are_told", bridge::aggregates_that_no_header_can_name),
         plain("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
         plain("a_recording_replays", service::a_recording_replays),
