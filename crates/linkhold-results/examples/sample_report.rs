@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use linkhold_results::parquet::ParquetFiles;
-use linkhold_results::{html, sample, table};
+use linkhold_results::{claims, html, sample, table};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: sample_report FOLDER")?);
@@ -25,6 +25,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     reproduce.figures.push(sample::surface());
     let texts = [("dsasync/fig4".to_owned(), scenario.to_owned())];
     fs::write(folder.join("reproduce.html"), html::render_reproduce(&reproduce, &texts))?;
-    print!("{}{}", table::run_table(&report, None), table::reproduce_table(&reproduce, None));
+    print!("{}{}", table::run_table(&report, None), claims::reproduce_table(&reproduce, None));
     Ok(())
 }

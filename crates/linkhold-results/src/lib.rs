@@ -7,9 +7,10 @@
 //! - [`delay`]: a histogram of one-way delays, whose memory does not grow with the run.
 //! - [`stats`]: means, 95 % intervals, and comparisons of cases, paired by seed.
 //! - [`traffic`]: what UDP, media and web flows count beyond that.
-//! - [`table`], [`html`], [`parquet`]: the results for a terminal, a browser and a notebook.
+//! - [`table`], [`claims`], [`html`], [`parquet`]: the results for a terminal, a browser and a notebook.
 #![forbid(unsafe_code)]
 
+pub mod claims;
 mod columns;
 pub mod delay;
 mod finite;

@@ -3,9 +3,9 @@
 use super::page::{Page, folded, table};
 use super::surface::Surface;
 use super::{charts, escape, numbers as format};
+use crate::claims::verdicts;
 use crate::kernel::KernelPart;
 use crate::record::{Claim, Figure, ReproduceReport};
-use crate::table::verdicts;
 
 /// What the cases of dsasync's figures are.
 const DSASYNC_CASES: &str = "In dsasync's figures <b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms \
