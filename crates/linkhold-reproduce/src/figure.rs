@@ -87,7 +87,7 @@ pub(crate) fn judged(figure: &FigureSpec, printed: &PaperFigure, grid: &Grid) ->
                 // What was not measured is not denied.
                 holds: finding.as_ref().and_then(|finding| finding.holds(claim.paper)),
                 criterion: match &finding {
-                    Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
+                    Some(finding) => format!("{}; in {}", finding.criterion(claim.paper), claim.unit),
                     None => format!("not measured; in {}", claim.unit),
                 },
                 simulated: None,

@@ -42,10 +42,10 @@ impl Test {
 
 impl Finding {
     /// Whether the claim holds; `None` if the interval of the measured value contains a bound of the
-    /// criterion, so that it cannot be told, or if the value is not a number. Without an interval the
-    /// measured value decides.
+    /// criterion, so that it cannot be told, if the value is not a number, or if the paper lacks the number
+    /// that the criterion needs. Without an interval the measured value decides.
     pub(crate) fn holds(&self, paper: Option<f64>) -> Option<bool> {
-        let Some([least, greatest]) = self.test.bounds(paper) else { return Some(false) };
+        let [least, greatest] = self.test.bounds(paper)?;
         if self.measured.is_nan() {
             return None;
         }
@@ -59,8 +59,11 @@ impl Finding {
         }
     }
 
-    pub(crate) fn criterion(&self) -> String {
+    pub(crate) fn criterion(&self, paper: Option<f64>) -> String {
         match self.test {
+            _ if self.test.bounds(paper).is_none() => {
+                "cannot be judged, because the paper gives no number".to_owned()
+            }
             Test::Near => "holds if within 20 % of the paper's number".to_owned(),
             Test::AtMostPaper => "holds if not above the paper's number".to_owned(),
             Test::AtLeast(bound) => format!("holds if at least {bound}"),
@@ -202,6 +205,17 @@ mod tests {
             assert_eq!(judged(measured, ci95, Test::Between(10.0, 999.0), None), between, "{measured}");
         }
         assert_eq!(judged(0.0, None, Test::AtMostPaper, Some(1.9)), Some(true));
-        assert_eq!(judged(0.0, None, Test::AtMostPaper, None), Some(false), "the paper has no number");
+    }
+
+    #[test]
+    fn without_the_papers_number_a_claim_is_neither_confirmed_nor_denied() {
+        for test in [Test::Near, Test::AtMostPaper] {
+            let found = Finding { measured: 3.0, ci95: Some([2.0, 4.0]), test };
+            assert_eq!(found.holds(None), None);
+            assert_eq!(found.criterion(None), "cannot be judged, because the paper gives no number");
+            assert!(found.criterion(Some(3.0)).starts_with("holds if "));
+        }
+        let bound = Finding { measured: 3.0, ci95: None, test: Test::AtLeast(1.0) };
+        assert_eq!((bound.holds(None), bound.criterion(None).as_str()), (Some(true), "holds if at least 1"));
     }
 }

@@ -717,8 +717,8 @@ pub struct Claim {
     /// Unit of `paper`, `measured` and `ci95`.
     pub unit: String,
     /// Whether the measurement bears the claim out; `null` if it cannot be told: the interval reaches from
-    /// where the claim holds to where it does not, or nothing was measured, and then `measured` is `null` as
-    /// well.
+    /// where the claim holds to where it does not; nothing was measured, and then `measured` is `null` as
+    /// well; or the criterion needs a number that the paper lacks.
     pub holds: Option<bool>,
     /// How `holds` was computed, and the unit of the numbers.
     pub criterion: String,
