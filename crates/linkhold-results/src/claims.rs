@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use crate::format;
-use crate::kernel::KernelPart;
+use crate::kernel::{KernelPart, Simulated};
 use crate::record::{Claim, Figure, ReproduceReport};
 use crate::table::{fitted, new_table, not_shown, row};
 
@@ -14,14 +14,20 @@ const CLAIM_WIDTH: u16 = 120;
 /// interval, their unit, the criterion and the verdict.
 ///
 /// `width` is that of the terminal, in columns. Sentences are broken at spaces; words and numbers are not
-/// broken. Where that is too wide, the criterion, the unit and the paper's number are left out, in this
-/// order.
+/// broken. Where that is too wide, the criteria stand below the table, a line each, and then the unit and the
+/// paper's number are left out, in this order.
 #[must_use]
 pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     let mut out = String::new();
     for figure in &report.figures {
-        out.push_str(&figure_table(figure, width.unwrap_or(CLAIM_WIDTH)));
+        out.push_str(&figure_table(figure, width));
     }
+    out + &format::wrapped(&notes(report), width)
+}
+
+/// What stands below the tables of all figures.
+fn notes(report: &ReproduceReport) -> String {
+    let mut out = String::new();
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
     if !claims.is_empty() {
         out.push_str(&format!("{}\n", verdicts(report, &claims)));
@@ -40,7 +46,10 @@ pub(crate) fn verdicts(report: &ReproduceReport, claims: &[&Claim]) -> String {
     let Some(kernel) = &report.kernel else { return count_verdicts(claims) };
     let simulated: Vec<Claim> = claims
         .iter()
-        .map(|claim| Claim { holds: claim.simulated.as_ref().and_then(|one| one.holds), ..Claim::default() })
+        .map(|claim| {
+            let Simulated { holds, measured, .. } = claim.simulated.clone().unwrap_or_default();
+            Claim { holds, measured, ..Claim::default() }
+        })
         .collect();
     format!(
         "on Linux {}, {}, {}; in the simulator {}",
@@ -63,33 +72,80 @@ fn kernel_notes(kernel: &KernelPart) -> String {
     out
 }
 
-/// "11 of 26 claims hold, 4 are undecided".
-pub(crate) fn count_verdicts(claims: &[&Claim]) -> String {
-    let with = |verdict| claims.iter().filter(|claim| claim.holds == verdict).count();
-    let holds = with(Some(true));
-    let undecided = match with(None) {
-        0 => String::new(),
-        1 => ", 1 is undecided".to_owned(),
-        n => format!(", {n} are undecided"),
-    };
-    let noun = if claims.len() == 1 { "claim" } else { "claims" };
-    let verb = if holds == 1 { "holds" } else { "hold" };
-    format!("{holds} of {} {noun} {verb}{undecided}", claims.len())
+/// What is said of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Holds,
+    DoesNotHold,
+    Undecided,
+    NotMeasured,
 }
 
-fn figure_table(figure: &Figure, width: u16) -> String {
+impl Verdict {
+    /// From [`Claim::holds`] and [`Claim::measured`].
+    pub(crate) fn of(holds: Option<bool>, measured: Option<f64>) -> Self {
+        match holds {
+            Some(true) => Self::Holds,
+            Some(false) => Self::DoesNotHold,
+            None if measured.is_none_or(f64::is_nan) => Self::NotMeasured,
+            None => Self::Undecided,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "yes",
+            Self::DoesNotHold => "NO",
+            Self::Undecided => "undecided",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// "11 of 26 claims hold, 4 are undecided, 1 is not measured".
+pub(crate) fn count_verdicts(claims: &[&Claim]) -> String {
+    let with =
+        |verdict| claims.iter().filter(|claim| Verdict::of(claim.holds, claim.measured) == verdict).count();
+    let holds = with(Verdict::Holds);
+    let part = |verdict: Verdict| match with(verdict) {
+        0 => String::new(),
+        1 => format!(", 1 is {}", verdict.word()),
+        n => format!(", {n} are {}", verdict.word()),
+    };
+    let open = part(Verdict::Undecided) + &part(Verdict::NotMeasured);
+    let noun = if claims.len() == 1 { "claim" } else { "claims" };
+    let verb = if holds == 1 { "holds" } else { "hold" };
+    format!("{holds} of {} {noun} {verb}{open}", claims.len())
+}
+
+fn figure_table(figure: &Figure, width: Option<u16>) -> String {
     let counted = |n: u64, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
     let points = counted(figure.rows.len() as u64, "point");
     let head = format!("{}: {} ({points}, {})", figure.id, figure.title, counted(figure.seeds, "seed"));
     if figure.claims.is_empty() {
-        return format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
+        let text = format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
+        return format::wrapped(&text, width);
     }
-    let dispensable = ["holds if", "unit", "paper"];
-    let (table, left_out) = fitted(width, &dispensable, |left_out| claim_table(figure, left_out, width));
-    format!("{head}\n{table}\n{}\n", not_shown(&left_out))
+    let dispensable = [CRITERION, "unit", "paper"];
+    let table_width = width.unwrap_or(CLAIM_WIDTH);
+    let (table, mut left_out) =
+        fitted(table_width, &dispensable, |left_out| claim_table(figure, left_out, table_width));
+    let mut below = String::new();
+    if left_out.contains(&CRITERION) {
+        left_out.retain(|&head| head != CRITERION);
+        for (index, claim) in figure.claims.iter().enumerate() {
+            below.push_str(&format!("  {}. {}\n", index + 1, claim.criterion));
+        }
+    }
+    below.push_str(&not_shown(&left_out));
+    format!("{}{table}\n{}\n", format::wrapped(&head, width), format::wrapped(&below, width))
 }
 
-/// The table of a figure's claims without the columns `left_out`.
+/// The head of the column of criteria.
+const CRITERION: &str = "holds if";
+
+/// The table of a figure's claims without the columns `left_out`. Without that of the criteria the claims have
+/// numbers, by which the criteria below the table name them.
 fn claim_table(figure: &Figure, left_out: &[&str], width: u16) -> Table {
     let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
     let heads = [
@@ -97,7 +153,7 @@ fn claim_table(figure: &Figure, left_out: &[&str], width: u16) -> Table {
         "paper",
         if beside { "kernel\nsimulator" } else { "measured" },
         "unit",
-        "holds if",
+        CRITERION,
         "verdict",
     ];
     let columns: Vec<usize> = (0..heads.len())
@@ -105,7 +161,12 @@ fn claim_table(figure: &Figure, left_out: &[&str], width: u16) -> Table {
         .collect();
     let mut table = new_table(columns.iter().filter_map(|&column| heads.get(column)).copied());
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    let rows: Vec<[String; 6]> = figure.claims.iter().map(claim_cells).collect();
+    let mut rows: Vec<[String; 6]> = figure.claims.iter().map(claim_cells).collect();
+    if left_out.contains(&CRITERION) {
+        for (index, [text, ..]) in rows.iter_mut().enumerate() {
+            text.insert_str(0, &format!("{}. ", index + 1));
+        }
+    }
     for cells in &rows {
         let shown: Vec<String> = columns.iter().filter_map(|&column| cells.get(column)).cloned().collect();
         let mut shown = row(&shown, 1);
@@ -143,18 +204,13 @@ fn claim_cells(claim: &Claim) -> [String; 6] {
     };
     let criterion = claim.criterion.strip_prefix("holds if ").unwrap_or(&claim.criterion);
     let criterion = criterion.strip_suffix(&format!("; in {}", claim.unit)).unwrap_or(criterion);
-    let verdict = |holds: Option<bool>| match holds {
-        Some(true) => "yes",
-        Some(false) => "NO",
-        None => "undecided",
-    };
     let mut measured = with_interval(claim.measured, claim.ci95);
-    let mut verdicts = verdict(claim.holds).to_owned();
+    let mut verdicts = Verdict::of(claim.holds, claim.measured).word().to_owned();
     if let Some(simulated) = &claim.simulated {
         measured.push_str(&format!("\n{}", with_interval(simulated.measured, simulated.ci95)));
         // The simulator's verdict stands beside its number.
         let between = if claim.ci95.is_some() { "\n\n" } else { "\n" };
-        verdicts.push_str(&format!("{between}{}", verdict(simulated.holds)));
+        verdicts.push_str(&format!("{between}{}", Verdict::of(simulated.holds, simulated.measured).word()));
     }
     [claim.text.clone(), number(claim.paper), measured, claim.unit.clone(), criterion.to_owned(), verdicts]
 }
@@ -211,12 +267,30 @@ mod tests {
             for row in rows {
                 assert!(row.chars().count() <= width, "{width}:\n{text}");
             }
-            assert_eq!(text.contains("not shown"), width < 65, "{width}:\n{text}");
+            let below = "\n  2. holds if within 20 % of the paper's number; in %\n";
+            let is_below = text.contains(below) && text.contains("│ 2. goodput");
+            assert_eq!(is_below, (55..65).contains(&width), "{width}:\n{text}");
+            let criterion = "holds if within 20 % of the paper's number";
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words.contains(criterion), width < 65, "{width}:\n{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
         }
         // However narrow: the claim, its number and the verdict stay.
         let least = reproduce_table(&report, Some(10));
-        assert!(least.contains("not shown for want of width: holds if, unit, paper"), "{least}");
+        assert!(least.contains("unit,\n  paper\n"), "{least}");
         assert!(words.iter().all(|word| least.contains(word)) && least.contains("undecided"), "{least}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_neither_denied_nor_called_undecided() {
+        let mut report = sample::reproduce();
+        for (claim, measured) in report.figures[0].claims.iter_mut().zip([None, Some(f64::NAN)]) {
+            (claim.measured, claim.ci95, claim.holds) = (measured, None, None);
+        }
+        let text = reproduce_table(&report, Some(100));
+        assert_eq!(text.matches("┆ not measured │").count(), 2, "{text}");
+        assert!(text.contains("1 of 3 claims holds, 2 are not measured\n"), "{text}");
+        assert!(!text.contains("undecided") && !text.contains("NO"), "{text}");
     }
 
     #[test]

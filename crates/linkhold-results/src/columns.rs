@@ -31,6 +31,25 @@ impl Form {
     }
 }
 
+/// How long a column stays where a table is too wide for its terminal: the lowest rank goes first, and of one
+/// rank what stands further left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// What was told late or wrong.
+    Told,
+    Timeouts,
+    Resent,
+    MedianDelay,
+    /// What datagrams, QUIC, players and pages have of their own.
+    Traffic,
+    /// The goodput of some flows.
+    Part,
+    /// The goodput against the baseline.
+    Ratio,
+    TailDelay,
+    LimitShare,
+}
+
 /// A column.
 pub(crate) struct Column {
     /// Its head, in two lines.
@@ -38,6 +57,7 @@ pub(crate) struct Column {
     /// Its name in a sentence.
     pub name: &'static str,
     pub form: Form,
+    pub rank: Rank,
     /// Its number in one run; `None` where the run has no such flows, or nobody who was told.
     of: fn(&RunRecord) -> Option<f64>,
     /// Whether the run is worth a column.
@@ -104,6 +124,7 @@ const COLUMNS: [Column; 21] = [
         head: ["goodput", "down"],
         name: "goodput of downloads",
         form: Form::Rate,
+        rank: Rank::Part,
         of: |run| of_direction(run, FlowDirection::Downlink),
         shows: goes_both_ways,
     },
@@ -111,6 +132,7 @@ const COLUMNS: [Column; 21] = [
         head: ["goodput", "up"],
         name: "goodput of uploads",
         form: Form::Rate,
+        rank: Rank::Part,
         of: |run| of_direction(run, FlowDirection::Uplink),
         shows: goes_both_ways,
     },
@@ -118,6 +140,7 @@ const COLUMNS: [Column; 21] = [
         head: ["goodput", "TCP"],
         name: "goodput of TCP",
         form: Form::Rate,
+        rank: Rank::Part,
         of: |run| of_transport(run, FlowTransport::Tcp),
         shows: |run| mixes(run, FlowTransport::Tcp),
     },
@@ -125,6 +148,7 @@ const COLUMNS: [Column; 21] = [
         head: ["goodput", "UDP"],
         name: "goodput of UDP",
         form: Form::Rate,
+        rank: Rank::Part,
         of: |run| of_transport(run, FlowTransport::Udp),
         shows: |run| mixes(run, FlowTransport::Udp),
     },
@@ -132,6 +156,7 @@ const COLUMNS: [Column; 21] = [
         head: ["goodput", "QUIC"],
         name: "goodput of QUIC",
         form: Form::Rate,
+        rank: Rank::Part,
         of: |run| of_transport(run, FlowTransport::Quic),
         shows: |run| mixes(run, FlowTransport::Quic),
     },
@@ -139,6 +164,7 @@ const COLUMNS: [Column; 21] = [
         head: ["told", "late"],
         name: "mean time from a silence's start to its being told",
         form: Form::Time,
+        rank: Rank::Told,
         of: |run| told(run, |told| told.start_late_mean_s.unwrap_or(f64::NAN)),
         shows: told_otherwise,
     },
@@ -146,6 +172,7 @@ const COLUMNS: [Column; 21] = [
         head: ["not", "told"],
         name: "share of silences not told",
         form: Form::Share,
+        rank: Rank::Told,
         of: |run| told(run, |told| told.missed as f64 / told.silences as f64),
         shows: told_otherwise,
     },
@@ -153,6 +180,7 @@ const COLUMNS: [Column; 21] = [
         head: ["told", "false"],
         name: "silences told that were none",
         form: Form::Count,
+        rank: Rank::Told,
         of: |run| told(run, |told| told.false_silences as f64),
         shows: told_otherwise,
     },
@@ -160,6 +188,7 @@ const COLUMNS: [Column; 21] = [
         head: ["UDP", "lost"],
         name: "share of datagrams lost",
         form: Form::Share,
+        rank: Rank::Traffic,
         of: |run| udp(run, UdpRecord::loss),
         shows: |run| run.totals.udp.is_some(),
     },
@@ -167,6 +196,7 @@ const COLUMNS: [Column; 21] = [
         head: ["UDP", "jitter"],
         name: "jitter of datagrams",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| udp(run, |udp| udp.jitter_s),
         shows: |run| run.totals.udp.is_some(),
     },
@@ -174,6 +204,7 @@ const COLUMNS: [Column; 21] = [
         head: ["QUIC", "lost"],
         name: "share of QUIC packets declared lost",
         form: Form::Share,
+        rank: Rank::Traffic,
         of: |run| quic(run, QuicRecord::loss),
         shows: |run| run.totals.quic.is_some(),
     },
@@ -181,6 +212,7 @@ const COLUMNS: [Column; 21] = [
         head: ["QUIC", "spurious"],
         name: "QUIC packets declared lost that were not",
         form: Form::Count,
+        rank: Rank::Traffic,
         of: |run| quic(run, |quic| quic.spurious as f64),
         shows: |run| run.totals.quic.is_some(),
     },
@@ -188,6 +220,7 @@ const COLUMNS: [Column; 21] = [
         head: ["QUIC", "reductions"],
         name: "reductions of QUIC's congestion window",
         form: Form::Count,
+        rank: Rank::Traffic,
         of: |run| quic(run, |quic| quic.congestion_events as f64),
         shows: |run| run.totals.quic.is_some(),
     },
@@ -195,6 +228,7 @@ const COLUMNS: [Column; 21] = [
         head: ["QUIC", "PTOs"],
         name: "probe timeouts of QUIC",
         form: Form::Count,
+        rank: Rank::Traffic,
         of: |run| quic(run, |quic| quic.probe_timeouts as f64),
         shows: |run| run.totals.quic.is_some(),
     },
@@ -202,6 +236,7 @@ const COLUMNS: [Column; 21] = [
         head: ["QUIC", "RTT"],
         name: "smoothed round trip of QUIC",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| quic(run, |quic| quic.rtt_s),
         shows: |run| run.totals.quic.is_some(),
     },
@@ -209,6 +244,7 @@ const COLUMNS: [Column; 21] = [
         head: ["media", "start-up"],
         name: "time to the first frame played",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| media(run, |media| media.startup_s.unwrap_or(f64::NAN)),
         shows: |run| run.totals.media.is_some(),
     },
@@ -216,6 +252,7 @@ const COLUMNS: [Column; 21] = [
         head: ["media", "stalls"],
         name: "stalls of the players",
         form: Form::Count,
+        rank: Rank::Traffic,
         of: |run| media(run, |media| media.stalls as f64),
         shows: |run| run.totals.media.is_some(),
     },
@@ -223,6 +260,7 @@ const COLUMNS: [Column; 21] = [
         head: ["media", "stalled"],
         name: "time stalled",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| media(run, |media| media.stalled_s),
         shows: |run| run.totals.media.is_some(),
     },
@@ -230,6 +268,7 @@ const COLUMNS: [Column; 21] = [
         head: ["web", "pages"],
         name: "pages",
         form: Form::Count,
+        rank: Rank::Traffic,
         of: |run| web(run, |web| web.pages as f64),
         shows: |run| run.totals.web.is_some(),
     },
@@ -237,6 +276,7 @@ const COLUMNS: [Column; 21] = [
         head: ["page", "p50"],
         name: "median page load time",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| web(run, |web| web.page_p50_s),
         shows: |run| run.totals.web.is_some(),
     },
@@ -244,6 +284,7 @@ const COLUMNS: [Column; 21] = [
         head: ["page", "p95"],
         name: "95th percentile of the page load time",
         form: Form::Time,
+        rank: Rank::Traffic,
         of: |run| web(run, |web| web.page_p95_s),
         shows: |run| run.totals.web.is_some(),
     },

@@ -109,6 +109,36 @@ fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// `text` with lines of at most `width` characters, each ended. Lines are broken at blanks, so that a longer
+/// word stays whole; the rest of a broken line is indented by two more than its beginning.
+pub(crate) fn wrapped(text: &str, width: Option<u16>) -> String {
+    let width = width.map_or(usize::MAX, usize::from);
+    let mut out = String::new();
+    for line in text.lines() {
+        if line.chars().count() <= width {
+            out.push_str(line);
+        } else {
+            let indent = line.chars().take_while(|&c| c == ' ').count();
+            let mut used = indent;
+            out.push_str(&" ".repeat(indent));
+            for (index, word) in line.split_whitespace().enumerate() {
+                let length = word.chars().count();
+                if index > 0 && used + 1 + length > width {
+                    out.push_str(&format!("\n{:1$}", "", indent + 2));
+                    used = indent + 2;
+                } else if index > 0 {
+                    out.push(' ');
+                    used += 1;
+                }
+                out.push_str(word);
+                used += length;
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +166,16 @@ mod tests {
         ] {
             assert_eq!(text, expected);
         }
+    }
+
+    #[test]
+    fn long_lines_are_broken_at_blanks_and_the_rest_is_indented() {
+        let text = "a line  that fits\n\n  none: limit 12 Mbit/s; silent\n";
+        assert_eq!(wrapped(text, None), text);
+        assert_eq!(
+            wrapped(text, Some(17)),
+            "a line  that fits\n\n  none: limit 12\n    Mbit/s;\n    silent\n"
+        );
+        assert_eq!(wrapped("a\nmuchlonger word", Some(4)), "a\nmuchlonger\n  word\n");
     }
 }

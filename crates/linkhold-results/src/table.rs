@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-use crate::columns::{self, Form};
+use crate::columns::{self, Rank};
 use crate::format;
 use crate::offer::{Offers, Silences, run_times};
 use crate::record::{CompareRow, FlowRecord, RunRecord, RunReport, Stack};
@@ -15,9 +15,8 @@ struct Column {
     head: String,
     /// Its name in the line that tells which columns are not shown.
     name: &'static str,
-    /// Whether it is left out where the table is too wide: a column of a lower number goes first. `None`
-    /// stays.
-    dispensable: Option<u8>,
+    /// When it is left out where the table is too wide: a column of a lower rank goes first. `None` stays.
+    rank: Option<Rank>,
     /// A cell for each case.
     cells: Vec<String>,
 }
@@ -26,14 +25,15 @@ struct Column {
 /// timeouts, delays, and goodput against the baseline with its interval.
 ///
 /// `width` is that of the terminal, in columns; `None` if the table may be as wide as it has to be. Where it
-/// is too narrow, whole columns are left out and named below the table: no name or number is ever split.
+/// is too narrow, whole columns are left out and named below the table: no name or number in it is ever split.
+/// The lines below the table are broken between words.
 #[must_use]
 pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let cases = report.cases();
     let seeds = cases.first().map_or(0, |case| report.runs_of(case).count());
     let columns = columns(report, &cases);
-    let mut dispensable: Vec<(u8, &str)> =
-        columns.iter().filter_map(|column| Some((column.dispensable?, column.name))).collect();
+    let mut dispensable: Vec<(Rank, &str)> =
+        columns.iter().filter_map(|column| Some((column.rank?, column.name))).collect();
     dispensable.sort_by_key(|&(rank, _)| rank);
     let dispensable: Vec<&str> = dispensable.into_iter().map(|(_, name)| name).collect();
     let (table, mut left_out) = fitted(width.unwrap_or(u16::MAX), &dispensable, |left_out| {
@@ -46,16 +46,17 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
             if Silences::of(report) == Silences::Same { "; all seeds had the same silences" } else { "" };
         format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed{same}")
     };
-    let mut out = format!("{table}\n{}{seeds_text}\n", offered(&Offers::of(report)));
-    out.push_str(&conditions(report));
+    let mut notes = format!("{}{seeds_text}\n", offered(&Offers::of(report)));
+    notes.push_str(&conditions(report));
     if let Some((least, most)) = run_times(report) {
-        out.push_str(&format!("cases ran for {} to {}\n", format::time(least), format::time(most)));
+        notes.push_str(&format!("cases ran for {} to {}\n", format::time(least), format::time(most)));
     }
     if report.baseline().is_none() && !report.compare.is_empty() {
-        out.push_str("each case is compared with the baseline under its own congestion control\n");
+        notes.push_str("each case is compared with the baseline under its own congestion control\n");
     }
     left_out.reverse();
-    out + &not_shown(&left_out)
+    notes.push_str(&not_shown(&left_out));
+    format!("{table}\n{}", format::wrapped(&notes, width))
 }
 
 /// The limit and the silences: of all cases, or of each where they differ.
@@ -135,33 +136,41 @@ pub(crate) fn not_shown(left_out: &[&str]) -> String {
 
 fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
     let versus = report.baseline().map_or_else(|| "baseline".to_owned(), str::to_owned);
-    let column = |head: &str, name, dispensable, cell: &dyn Fn(&str) -> String| {
+    let column = |head: &str, name, rank, cell: &dyn Fn(&str) -> String| {
         let cells = cases.iter().map(|case| cell(case)).collect();
-        Column { head: head.to_owned(), name, dispensable, cells }
+        Column { head: head.to_owned(), name, rank, cells }
     };
     let mean = |case: &str, metric| estimate(&report.runs, case, metric).mean;
     let mut all = vec![
         column("case", "case", None, &|case| case.to_owned()),
         column("goodput", "goodput", None, &|case| format::rate(mean(case, Metric::Goodput))),
-        column("of limit", "share of the limit", Some(4), &|case| {
+        column("of limit", "share of the limit", Some(Rank::LimitShare), &|case| {
             format::percent(mean(case, Metric::LimitShare))
         }),
-        column("resent", "retransmissions", Some(1), &|case| format::count(mean(case, Metric::Retransmits))),
-        column("RTOs", "timeouts", Some(0), &|case| format::count(mean(case, Metric::RtoEvents))),
-        column("delay\np50", "median delay", Some(2), &|case| format::time(mean(case, Metric::DelayP50))),
-        column("delay\np99", "99th percentile of delay", Some(3), &|case| {
+        column("resent", "retransmissions", Some(Rank::Resent), &|case| {
+            format::count(mean(case, Metric::Retransmits))
+        }),
+        column("RTOs", "timeouts", Some(Rank::Timeouts), &|case| {
+            format::count(mean(case, Metric::RtoEvents))
+        }),
+        column("delay\np50", "median delay", Some(Rank::MedianDelay), &|case| {
+            format::time(mean(case, Metric::DelayP50))
+        }),
+        column("delay\np99", "99th percentile of delay", Some(Rank::TailDelay), &|case| {
             format::time(mean(case, Metric::DelayP99))
         }),
     ];
     // Where nothing is compared, a head over no numbers would name a baseline that nobody asked for.
     if !report.compare.is_empty() {
-        all.push(column(&format!("goodput\n/ {versus}"), "goodput against the baseline", Some(5), &|case| {
-            versus_text(report, case)
-        }));
+        all.push(column(
+            &format!("goodput\n/ {versus}"),
+            "goodput against the baseline",
+            Some(Rank::Ratio),
+            &|case| versus_text(report, case),
+        ));
     }
     all.extend(columns::present(report).map(|extra| {
-        let rank = if extra.form == Form::Rate { 4 } else { 6 };
-        column(&extra.head.join("\n"), extra.name, Some(rank), &|case| {
+        column(&extra.head.join("\n"), extra.name, Some(extra.rank), &|case| {
             extra.form.text(extra.mean(report, case))
         })
     }));
@@ -251,8 +260,7 @@ mod tests {
         let wide = run_table(&report, None);
         assert!(wide.contains(long) && wide.contains("RTOs") && !wide.contains("not shown"), "{wide}");
         let narrow = run_table(&report, Some(80));
-        let table = narrow.split("\nlimit").next().unwrap();
-        assert!(table.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         assert!(narrow.contains(long), "{narrow}");
         assert!(narrow.contains("not shown for want of width:") && narrow.contains("timeouts"), "{narrow}");
         // However narrow: the name and the goodput stay, whole.
@@ -272,7 +280,10 @@ mod tests {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         let narrow = run_table(&report, Some(90));
-        assert!(narrow.contains("stalls") && narrow.contains("not shown for want of width:"), "{narrow}");
+        for part in ["of limit", "delay", "/ none", "p95", "not shown for want of width:"] {
+            assert!(narrow.contains(part), "{part} in\n{narrow}");
+        }
+        assert!(!narrow.contains("RTOs"), "{narrow}");
     }
 
     #[test]
@@ -320,6 +331,27 @@ mod tests {
             // Nobody listens at a plain router.
             assert!(!row("none").contains(part) && !row("hold").contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn goodput_its_share_and_ratio_and_the_delays_tail_stay_longest() {
+        let (mut report, _) = sample::run(2);
+        for run in &mut report.runs {
+            run.link.told =
+                Some(ToldRecord { silences: 40, told: 38, false_silences: 7, ..ToldRecord::default() });
+        }
+        let heads = |width| {
+            let text = run_table(&report, Some(width));
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            let heads = text.split('╞').next().unwrap().to_owned();
+            let shown = ["case", "goodput", "of limit", "p99", "/ none", "p50", "resent", "RTOs", "told"];
+            shown.into_iter().filter(|head| heads.contains(head)).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(heads(130), "case, goodput, of limit, p99, / none, p50, resent, RTOs, told");
+        assert_eq!(heads(80), "case, goodput, of limit, p99, / none, p50");
+        assert_eq!(heads(72), "case, goodput, of limit, p99, / none");
+        assert_eq!(heads(60), "case, goodput, of limit, p99");
+        assert_eq!(heads(40), "case, goodput, of limit");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::page::{Page, folded, table};
 use super::surface::Surface;
 use super::{charts, escape, numbers as format};
-use crate::claims::verdicts;
+use crate::claims::{Verdict, verdicts};
 use crate::kernel::KernelPart;
 use crate::record::{Claim, Figure, ReproduceReport};
 
@@ -142,24 +142,25 @@ fn claim_table(claims: &[Claim]) -> String {
         number(value)
             + &ci95.map_or_else(String::new, |[low, high]| format!("<br>{}", format::interval(low, high)))
     };
-    let verdict = |holds: Option<bool>| match holds {
-        Some(true) => "<span class=\"holds\">✓ holds</span>",
-        Some(false) => "<span class=\"fails\">✗ does not hold</span>",
-        None => "<span class=\"soft name\">? undecided</span>",
+    let verdict = |holds: Option<bool>, measured: Option<f64>| match Verdict::of(holds, measured) {
+        Verdict::Holds => "<span class=\"holds\">✓ holds</span>",
+        Verdict::DoesNotHold => "<span class=\"fails\">✗ does not hold</span>",
+        Verdict::Undecided => "<span class=\"soft name\">? undecided</span>",
+        Verdict::NotMeasured => "<span class=\"soft name\">? not measured</span>",
     };
     let rows: Vec<Vec<String>> = claims
         .iter()
         .map(|claim| {
             let mut row = vec![
                 escape(&claim.text),
-                verdict(claim.holds).to_owned(),
+                verdict(claim.holds, claim.measured).to_owned(),
                 number(claim.paper),
                 with_interval(claim.measured, claim.ci95),
             ];
             if beside {
                 let simulated = claim.simulated.clone().unwrap_or_default();
                 row.push(with_interval(simulated.measured, simulated.ci95));
-                row.push(verdict(simulated.holds).to_owned());
+                row.push(verdict(simulated.holds, simulated.measured).to_owned());
             }
             row.push(escape(&claim.criterion));
             row
