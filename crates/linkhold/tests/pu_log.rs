@@ -31,6 +31,10 @@ fn a_log_that_is_made_is_checked_and_the_same_for_one_seed() {
     );
     let other = pu_log(folder.path(), &[&GENERATE[..], &["--users-per-band", "3", "--seed", "2"]].concat());
     assert_ne!(other.stdout, again.stdout);
+    let version = Command::cargo_bin("linkhold").expect("cargo built it").arg("--version").output();
+    let version = told(&version.expect("it starts").stdout);
+    assert!(version.contains(" (commit "), "{version}");
+    assert_eq!(told(&again.stdout).lines().next(), Some(format!("# {}", version.trim_end()).as_str()));
     let checked = pu_log(folder.path(), &["check", "pu.log"]);
     let text = told(&checked.stdout);
     assert!(checked.status.success(), "{}", told(&checked.stderr));

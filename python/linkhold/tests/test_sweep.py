@@ -24,7 +24,8 @@ def test_a_sweep_has_a_row_a_point_case_and_seed_in_order():
 def test_rows_are_those_of_single_runs():
     rows = linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "50ms"]}, set=SHORT)
     single = linkhold.run(SCENARIO, set={**SHORT, "wired.rtt": "50ms"}).totals()
-    assert [{**row, "wired.rtt": None} for row in rows[2:]] == [{**row, "wired.rtt": None} for row in single]
+    program = linkhold.run(SCENARIO, set=SHORT).report["program"]
+    assert [{**row, "wired.rtt": None} for row in rows[2:]] == [{"wired.rtt": None, **row, **program} for row in single]
     assert rows[0]["delay_p50_s"] < rows[2]["delay_p50_s"]
 
 
@@ -37,6 +38,8 @@ def test_a_sweep_can_be_a_table():
     pytest.importorskip("pyarrow")
     over = {"radio.mac_efficiency": [0.4, 0.8]}
     table = linkhold.sweep(SCENARIO, over=over, set=SHORT, table=True)
+    assert table.column_names[-2:] == ["version", "commit"]
+    assert set(table.column("version").to_pylist()) == {linkhold.__version__}
     assert table.column("radio.mac_efficiency").to_pylist() == [0.4, 0.4, 0.8, 0.8]
     limits = table.column("goodput_limit_bps").to_pylist()
     assert limits[2] == pytest.approx(2 * limits[0], rel=0.01)

@@ -15,6 +15,7 @@ use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity, P
 use nix::unistd::{AccessFlags, access};
 
 use crate::output::print;
+use crate::program::VERSION;
 use crate::{Failure, interrupt};
 
 /// `linkhold pu-log`.
@@ -131,7 +132,7 @@ fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     };
     let log = generator.generate(args.seed).map_err(|error| Failure::BadInput(error.to_string()))?;
     let head = format!(
-        "# linkhold pu-log generate: alpha {:?}, beta {:?}, {} long, seed {}\n",
+        "# linkhold {VERSION}\n# linkhold pu-log generate: alpha {:?}, beta {:?}, {} long, seed {}\n",
         args.alpha, args.beta, args.duration, args.seed
     );
     match &args.out {

@@ -66,7 +66,7 @@ def sweep(
         has them as text.
 
     Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
-    rates in bit/s, times in s.
+    rates in bit/s, times in s; last `version` and `commit` of the program that ran the row.
 
     Everything is checked before the first run. Raises as `run` does.
     """
@@ -122,7 +122,10 @@ def _here(
 
 
 def _rows(native: _native.Run) -> list[Row]:
-    return [totals_of(run) for run in json.loads(native.report_json())["runs"]]
+    report = json.loads(native.report_json())
+    # On a cluster this is the worker's program.
+    program = {name: report["program"][name] for name in ("version", "commit")}
+    return [{**totals_of(run), **program} for run in report["runs"]]
 
 
 def _on_worker(
