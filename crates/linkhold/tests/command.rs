@@ -468,8 +468,10 @@ fn a_signal_leaves_nothing_unfinished() {
     let log =
         "pu-log generate --bands 100 --users-per-band 100 --alpha 1 --beta 1 --duration 600s --out pu.log";
     let run = "run s.toml --pcap";
+    // All figures with twenty seeds, which take minutes.
+    let reproduce = "reproduce dsasync --seeds 20 --out results";
     for (arguments, signal, status) in
-        [(run, "INT", 130), (run, "TERM", 143), (log, "INT", 130), (log, "TERM", 143)]
+        [run, log, reproduce].into_iter().flat_map(|command| [(command, "INT", 130), (command, "TERM", 143)])
     {
         let mut child = std::process::Command::new(&program)
             .args(arguments.split(' '))
@@ -510,6 +512,10 @@ fn tables_are_as_wide_as_columns_says() {
             .expect("a table")
     };
     let (wide, narrow) = (table("200"), table("60"));
+    let all = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    let (before_the_report, _) = narrow.split_once("\nReport: ").expect("a report");
+    assert!(all(before_the_report) <= Some(60), "{narrow}");
+    assert!(narrow.contains("of limit") && narrow.contains("p99"), "{narrow}");
     assert!(widest(&wide) > 60 && wide.contains("RTOs") && !wide.contains("not shown"), "{wide}");
     assert!(widest(&narrow) <= 60 && narrow.contains("dsasync") && narrow.contains("not shown"), "{narrow}");
 }

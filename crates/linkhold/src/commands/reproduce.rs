@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use linkhold_reproduce::{
     Options, ReproduceError, Selection, check_selection, reproduce, reproduce_on, scenario_texts,
 };
-use linkhold_results::html::render_reproduce;
 use linkhold_results::claims::reproduce_table;
+use linkhold_results::html::render_reproduce;
 use linkhold_results::{Figure, KernelPart, Program, ReproduceReport};
 use serde::Serialize;
 
