@@ -61,10 +61,12 @@ pub fn hand_bridged_packets_to_the_firewall(path: &ThreeHosts, on: bool) -> bool
 fn silences_hold(path: &ThreeHosts, agent: &AgentProcess, port: u16) -> Outcome {
     path.set_offloads(false)?;
     for (number, addr) in [SH.0, SH.1].into_iter().enumerate() {
-        let captures = (Capture::start(&path.ch), Capture::start(&path.sh));
+        let captures = (Capture::start(&path.ch), Capture::at(&path.bs, RADIO));
         let flow = Transfer::start(&path.ch, &path.sh, addr, port + number as u16, STEADY);
         flow.wait_for(MEGABYTE);
         agent.signal(r#"{"freeze":{}}"#);
+        // What the agent let pass before its answer has left by the radio by now, but may not be at the
+        // station.
         let frozen = SystemTime::now();
         std::thread::sleep(Duration::from_millis(200));
         let during = agent.status();
@@ -73,10 +75,10 @@ fn silences_hold(path: &ThreeHosts, agent: &AgentProcess, port: u16) -> Outcome 
         flow.wait_for(flow.received() + MEGABYTE);
         flow.stop_and_finish();
         assert!(during.windows.closed_now > 0, "{addr}: {during}\n{}", agent.log());
-        let (heard, arrived) = (captures.0.finish(), captures.1.finish());
-        let packets = data(&arrived, addr);
+        let (heard, left) = (captures.0.finish(), captures.1.finish());
+        let packets = data(&left, addr);
         let crossed = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
-        assert_eq!(crossed, 0, "data crossed in the silence\n{}", story(&arrived, frozen, 100));
+        assert_eq!(crossed, 0, "data crossed in the silence\n{}", story(&left, frozen, 100));
         let zero_windows = heard.iter().filter(|packet| {
             let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { return false };
             let ours = parsed.src.addr == addr && parsed.tcp.window == 0;
