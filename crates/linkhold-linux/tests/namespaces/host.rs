@@ -355,16 +355,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             });
             println!("{freeze}, {congestion}: before {before:?}, silent {silent:?}, after {after:?}");
             if congestion == "cubic" && freeze == "kernel" {
-                // Not ours: this shows that the silence costs whoever is not frozen.
+                // Not ours: this shows that the silence costs whoever is not frozen. The timeout sets
+                // ssthresh, too, but to 0.7 of whatever window there is by then, which may be the old one.
                 assert!(silent.cwnd < before.cwnd, "{before:?} {silent:?}");
-                // Above the old one if the window had grown far enough beyond it, and the old one again where
-                // it had grown back to what a loss had cut to 0.7, where CUBIC stays for long: all of that
-                // window is unacknowledged then (147 and 102 segments, seen twice).
-                let set = silent.unacked * 7 / 10;
-                assert!(
-                    silent.ssthresh != before.ssthresh || silent.ssthresh.abs_diff(set) <= 2,
-                    "a timeout sets it: {before:?} {silent:?}"
-                );
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the
