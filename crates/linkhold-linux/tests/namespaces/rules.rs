@@ -1,5 +1,8 @@
 //! The rules that bring packets to the agent: what the kernel and its programs say of them.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::command::{CommandError, is_installed};
 use linkhold_linux::datapath::rules::{RuleSet, Traffic};
@@ -143,7 +146,13 @@ pub fn flushed_rules_block_nothing() -> Outcome {
         }
     }
     agent.wait_until(|status| !status.silent && status.packets.held == 0);
-    let seen = agent.status().packets.seen;
+    // What was in the agent's queue before the flush is seen after it.
+    let last = Cell::new(None);
+    let seen = agent.wait_until(|status| {
+        std::thread::sleep(Duration::from_millis(50));
+        last.replace(Some(status.packets.seen)) == Some(status.packets.seen)
+    });
+    let seen = seen.packets.seen;
     transfer.wait_for(transfer.received() + 2 * MEGABYTE);
     assert_eq!(agent.status().packets.seen, seen, "no rule leads to the agent any more");
     transfer.stop_and_finish();
