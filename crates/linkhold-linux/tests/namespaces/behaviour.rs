@@ -5,14 +5,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::netns::NetNs;
+use linkhold_linux::testbed::host_load::HostMeter;
 use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::agent_process::AgentProcess;
+use crate::attempts::{Timed, in_time};
 use crate::capture::Capture;
 use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
-use crate::{Outcome, skipped};
+use crate::{Outcome, Unfinished, skipped};
 
 pub const MEGABYTE: u64 = 1_000_000;
 /// A steady flow, bytes per second. It lasts as long as a test needs, and a capture keeps up with it.
@@ -99,8 +101,8 @@ pub fn transfer_arrives_whole() -> Outcome {
 /// router's queue.
 pub fn aggregates_are_split() -> Outcome {
     let path = ThreeHosts::build()?;
-    // (aggregates, least and most bytes of data for each packet seen, ACKs and all)
-    for (aggregates, bytes) in [("auto", 400..1461), ("split", 400..1461), ("keep", 1461..65_536)] {
+    // Bytes of data for each packet that the agent sees, ACKs and all.
+    let each = |aggregates: &str| {
         let settings = format!(
             "[channel]\ncapacity = \"20Mbit/s\"\nefficiency = 1.0\n[datapath]\naggregates = \"{aggregates}\"\n"
         );
@@ -176,7 +178,14 @@ pub fn silence_in_a_flow(agent: &AgentProcess, flow: Transfer) {
     flow.stop_and_finish();
 }
 
+/// How late the start or the end of a silence may show at the radio.
+const LATE: Duration = Duration::from_millis(50);
+
 pub fn silence_holds_and_releases_in_order() -> Outcome {
+    in_time(|_| hold_and_release())
+}
+
+fn hold_and_release() -> Result<Timed, Unfinished> {
     let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
@@ -192,10 +201,11 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     let frozen = SystemTime::now();
     std::thread::sleep(Duration::from_millis(300));
     let during = agent.status();
-    let thawing = SystemTime::now();
+    let (host, thawing) = (HostMeter::start(), SystemTime::now());
     agent.signal(r#"{"thaw":{}}"#);
     let thawed = SystemTime::now();
     transfer.wait_for(transfer.received() + MEGABYTE);
+    let host = host.load();
     transfer.stop_and_finish();
     let captured = capture.finish();
     let after = agent.status();
@@ -207,9 +217,9 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     let in_silence = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
     assert_eq!(in_silence, 0, "data crossed in the silence\n{}", story(&captured, frozen, 100));
     let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
-    assert!(delay < Duration::from_millis(50), "first data {delay:?} after the silence");
     assert_eq!(gaps(&packets), 0, "packets were lost or overtook others");
-    Ok(())
+    let late = (delay >= LATE).then(|| format!("first data {delay:?} after the silence"));
+    Ok(Timed { late, host })
 }
 
 pub fn closed_windows_have_right_checksums() -> Outcome {
@@ -242,6 +252,10 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
 }
 
 pub fn scheduled_silence() -> Outcome {
+    in_time(|_| hold_by_the_clock())
+}
+
+fn hold_by_the_clock() -> Result<Timed, Unfinished> {
     let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
@@ -250,9 +264,10 @@ pub fn scheduled_silence() -> Outcome {
     );
     // The agent may miss the start of the first silence, and such a silence does not count.
     agent.wait_until(|status| status.silences >= 1);
-    let capture = Capture::at(&path.bs, RADIO);
+    let (host, capture) = (HostMeter::start(), Capture::at(&path.bs, RADIO));
     let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6400, STEADY);
     let status = agent.wait_until(|status| status.silences >= 5);
+    let host = host.load();
     transfer.stop_and_finish();
     let most = status.uptime_s / 0.4 + 1.0;
     assert!(status.silences as f64 <= most, "{status}");
@@ -262,40 +277,47 @@ pub fn scheduled_silence() -> Outcome {
     // silences.
     assert_eq!(status.events.get("sensing"), Some(&(status.silences + 1)), "{status}");
     assert!(status.events.get("timer").is_some_and(|ends| *ends + 1 >= status.silences), "{status}");
-    // On the wall clock: silent in the first half of every period. A busy host may wake the agent late, but
-    // not by 50 ms.
+    // On the wall clock: silent in the first half of every period.
     let into_period =
         |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() % 400_000;
     let packets = data(&capture.finish(), ThreeHosts::SH_V4);
-    let crossed = packets.iter().filter(|packet| (50_000..199_000).contains(&into_period(packet.at))).count();
-    assert!(packets.len() > 1000 && crossed == 0, "{crossed} of {} in scheduled silences", packets.len());
-    Ok(())
+    let silent = LATE.as_micros()..199_000;
+    let crossed = packets.iter().filter(|packet| silent.contains(&into_period(packet.at))).count();
+    assert!(packets.len() > 1000, "{} packets crossed", packets.len());
+    let late = (crossed > 0).then(|| format!("{crossed} of {} in scheduled silences", packets.len()));
+    Ok(Timed { late, host })
 }
 
 /// A silence is announced before it begins: traffic flows until the silence begins.
 pub fn announced_silence() -> Outcome {
+    in_time(|_| hold_when_announced())
+}
+
+fn hold_when_announced() -> Result<Timed, Unfinished> {
     let path = ThreeHosts::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
     let capture = Capture::at(&path.bs, RADIO);
     let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6450, STEADY);
     transfer.wait_for(MEGABYTE);
-    let telling = SystemTime::now();
+    let ahead = Duration::from_millis(300);
+    let (host, telling) = (HostMeter::start(), SystemTime::now());
     agent.say(r#"{"source":"driver","effective_in_s":0.3,"event":{"freeze":{"cause":"grant","for_s":0.3}}}"#);
     let told = SystemTime::now();
     let status = agent.status();
-    assert!(!status.silent, "{status}");
-    agent.wait_until(|status| status.silent);
-    let status = agent.wait_until(|status| !status.silent);
+    let asked = SystemTime::now();
+    assert!(!status.silent || asked >= telling + ahead, "{status}");
+    let status = agent.wait_until(|status| status.silences == 1 && !status.silent);
+    let host = host.load();
     transfer.wait_for(transfer.received() + MEGABYTE);
     transfer.stop_and_finish();
     assert_eq!(status.events.get("driver"), Some(&1), "{status}");
     let packets = data(&capture.finish(), ThreeHosts::SH_V4);
-    let (ahead, late) = (Duration::from_millis(300), Duration::from_millis(50));
     let count = |from: SystemTime, to: SystemTime| {
         packets.iter().filter(|packet| (from..to).contains(&packet.at)).count()
     };
-    assert!(count(told, telling + ahead) > 100, "nothing crossed before the silence");
-    assert_eq!(count(told + ahead + late, telling + 2 * ahead), 0, "data crossed in the silence");
-    Ok(())
+    let (before, within) = (count(told, telling + ahead), count(told + ahead + LATE, telling + 2 * ahead));
+    let late = (before <= 100 || within > 0)
+        .then(|| format!("{before} packets crossed before the silence, {within} in it"));
+    Ok(Timed { late, host })
 }

@@ -4,6 +4,7 @@
 //! program is also the agent's process, so that it can be ended and killed like the real one.
 
 mod agent_process;
+mod attempts;
 mod behaviour;
 mod bridge;
 mod capture;

@@ -8,17 +8,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use linkhold_linux::agent::stations::MAX_STATIONS;
 use linkhold_linux::netns::{NetNs, NetNsError, veth};
-use linkhold_linux::topology::{HOST, ThreeHosts};
+use linkhold_linux::testbed::host_load::HostMeter;
+use linkhold_linux::topology::{HOST, RADIO, ThreeHosts};
 use linkhold_wire::parse_ip_tcp_headers;
 
 use crate::agent_process::AgentProcess;
+use crate::attempts::{Timed, in_time};
 use crate::behaviour::{MEGABYTE, rules};
 use crate::bridge::hand_bridged_packets_to_the_firewall;
 use crate::capture::{Capture, Captured};
 use crate::datagrams::stream;
 use crate::packets::{Data, data, gaps};
 use crate::transfer::{Amount, Transfer};
-use crate::{Outcome, skipped};
+use crate::{Outcome, Unfinished, skipped};
 
 /// The second radio of the base station.
 const RADIO_1: &str = "radio1";
@@ -44,12 +46,13 @@ fn two_radios() -> Result<(ThreeHosts, NetNs), NetNsError> {
     Ok((path, station))
 }
 
-/// Payload bytes of what arrived in a part of the test, and how long its packets took across the router.
-fn goodput_and_delay(sent: &[Data], arrived: &[Data], from: SystemTime, to: SystemTime) -> (u64, Duration) {
-    let left: HashMap<u32, SystemTime> = sent.iter().rev().map(|packet| (packet.seq, packet.at)).collect();
-    let within: Vec<&Data> = arrived.iter().filter(|packet| (from..to).contains(&packet.at)).collect();
+/// Payload bytes of what left by a radio in a part of the test, and how long its packets took across the
+/// router (the 90th percentile).
+fn goodput_and_delay(sent: &[Data], crossed: &[Data], from: SystemTime, to: SystemTime) -> (u64, Duration) {
+    let began: HashMap<u32, SystemTime> = sent.iter().rev().map(|packet| (packet.seq, packet.at)).collect();
+    let within: Vec<&Data> = crossed.iter().filter(|packet| (from..to).contains(&packet.at)).collect();
     let mut delays: Vec<Duration> =
-        within.iter().filter_map(|packet| packet.at.duration_since(*left.get(&packet.seq)?).ok()).collect();
+        within.iter().filter_map(|packet| packet.at.duration_since(*began.get(&packet.seq)?).ok()).collect();
     delays.sort();
     let bytes = within.iter().map(|packet| u64::from(packet.len)).sum();
     (bytes, delays.get(delays.len() * 9 / 10).copied().unwrap_or(Duration::MAX))
@@ -58,14 +61,19 @@ fn goodput_and_delay(sent: &[Data], arrived: &[Data], from: SystemTime, to: Syst
 /// A radar's silence and a slow channel of one radio stop or slow its own flow, and leave the other radio's
 /// goodput and delay as they were.
 pub fn two_radios_do_not_disturb_each_other() -> Outcome {
+    in_time(|_| silent_and_slow_beside_another())
+}
+
+fn silent_and_slow_beside_another() -> Result<Timed, Unfinished> {
     let (path, station) = two_radios()?;
     let agent = AgentProcess::start_between(&path, BOTH, "[channel]\ncapacity = \"1Gbit/s\"\n");
-    let captures = [Capture::start(&path.ch), Capture::start(&path.sh), Capture::start(&station)];
+    // At the radios: a station may take from its backlog in the silence what left before it.
+    let captures = [Capture::start(&path.ch), Capture::at(&path.bs, RADIO), Capture::at(&path.bs, RADIO_1)];
     let flows = [(&path.sh, ThreeHosts::SH_V4, 7000), (&station, SH_1, 7001)]
         .map(|(host, addr, port)| Transfer::start(&path.ch, host, addr, port, Amount::Rate(RATE)));
     flows.iter().for_each(|flow| flow.wait_for(MEGABYTE));
 
-    let mut parts = Vec::new();
+    let (host, mut parts) = (HostMeter::start(), Vec::new());
     let mut part = || {
         let from = SystemTime::now();
         std::thread::sleep(PART);
@@ -80,16 +88,16 @@ pub fn two_radios_do_not_disturb_each_other() -> Outcome {
     // What the silence held back is behind the rate's first moment.
     flows[1].wait_for(flows[1].received() + MEGABYTE / 10);
     part();
-    let slow = agent.status();
+    let (slow, host) = (agent.status(), host.load());
     agent.say(r#"{"radio":"radio1","event":{"switch":{"capacity_bps":1000000000}}}"#);
     flows[1].wait_for(flows[1].received() + RATE);
     for flow in flows {
         flow.stop_and_finish();
     }
     let [at_sender, at_0, at_1] = captures.map(Capture::finish);
-    let measure = |addr, arrived: &[_]| {
-        let (sent, arrived) = (data(&at_sender, addr), data(arrived, addr));
-        parts.iter().map(|(from, to)| goodput_and_delay(&sent, &arrived, *from, *to)).collect::<Vec<_>>()
+    let measure = |addr, captured: &[_]| {
+        let (sent, crossed) = (data(&at_sender, addr), data(captured, addr));
+        parts.iter().map(|(from, to)| goodput_and_delay(&sent, &crossed, *from, *to)).collect::<Vec<_>>()
     };
     let (first, second) = (measure(ThreeHosts::SH_V4, &at_0), measure(SH_1, &at_1));
     println!("calm, silence, slow: radio0 {first:?}, radio1 {second:?}");
@@ -101,15 +109,16 @@ pub fn two_radios_do_not_disturb_each_other() -> Outcome {
     let capacity = |number: usize| slow.radios[number].channel.map(|channel| channel.capacity_bps);
     assert_eq!((capacity(0), capacity(1)), (Some(1_000_000_000), Some(4_000_000)), "{slow}");
 
-    let (calm, others) = (first[0], [first[1], first[2]]);
-    for (bytes, delay) in others {
-        assert!(bytes as f64 > 0.9 * calm.0 as f64, "goodput of radio0: {first:?}");
-        assert!(delay < calm.1 + Duration::from_millis(5), "delay of radio0: {first:?}");
-    }
     assert_eq!(second[1].0, 0, "data crossed radio1 in its silence: {second:?}");
     // 4 Mbit/s are half a megabyte a second.
     assert!(second[2].0 < RATE / 4, "radio1 is not slow: {second:?}");
-    Ok(())
+    let (calm, others) = (first[0], [first[1], first[2]]);
+    let is_as_calm = |(bytes, delay): (u64, Duration)| {
+        bytes as f64 > 0.9 * calm.0 as f64 && delay < calm.1 + Duration::from_millis(5)
+    };
+    let late = (!others.into_iter().all(is_as_calm))
+        .then(|| format!("goodput or delay of radio0, calm and then beside radio1's: {first:?}"));
+    Ok(Timed { late, host })
 }
 
 /// Interfaces of a bridge that comes and goes: both have nothing to do with the first radio.
