@@ -118,6 +118,14 @@ pub enum TrafficError {
         /// What went wrong.
         what: String,
     },
+    /// A server did not come up.
+    #[error("iperf3 does not listen on port {port} {limit_s} s after its start")]
+    NotListening {
+        /// Its port.
+        port: u16,
+        /// How long it was waited for, s.
+        limit_s: u64,
+    },
     /// A client ended before its time.
     #[error("iperf3 on station {station} ended early ({status}): {message}")]
     Ended {

@@ -13,6 +13,7 @@ pub mod flowlog;
 pub mod host_load;
 pub mod kernel;
 pub mod link;
+mod listening;
 pub mod outcome;
 pub mod packets;
 pub mod pattern;

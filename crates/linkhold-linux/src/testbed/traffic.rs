@@ -20,6 +20,7 @@ use linkhold_sim::udp::UdpSender;
 use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UdpFlow};
 use super::error::TrafficError;
+use super::listening::wait_for_ports;
 use super::quic::{Common, QuicEnd, QuicTraffic};
 use super::sized::{Fault, LOOK, Threads, serve_one, set_congestion, transfer};
 use super::topology::ch_address;
@@ -30,8 +31,10 @@ use crate::command::CommandError;
 use crate::netns::NetNs;
 use crate::punctual::{HOSTS_NICE as NICE, be_nice, finest_timers};
 
-/// How long servers get to open their ports.
-const SERVER_START: Duration = Duration::from_millis(300);
+/// How long the programs that have just been started get, so that their starts are over when the run begins.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How long servers may take to open their ports. A busy machine is no error, but a server that has ended is.
+const SERVER_START: Duration = Duration::from_secs(10);
 
 /// One sized flow's end, as its application saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -158,9 +161,13 @@ impl Traffic {
             traffic.datagrams.push(DatagramSender { socket: from.0, peer: to.1, sender, until: stop });
             traffic.sinks.push(to.0);
         }
-        // Servers listen within a few milliseconds; a client that finds none would end the test.
-        std::thread::sleep(SERVER_START);
-        Ok(traffic)
+        std::thread::sleep(SETTLE);
+        // A client that finds no server would end the run.
+        let ports: Vec<u16> = (IPERF_PORT..).take(workload.iperf.len()).collect();
+        match wait_for_ports(ch, &ports, SERVER_START)? {
+            Some(port) => Err(TrafficError::NotListening { port, limit_s: SERVER_START.as_secs() }),
+            None => Ok(traffic),
+        }
     }
 
     /// Starts the clients, each at its time after `began`.
