@@ -297,14 +297,7 @@ fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
         capture,
         stop: fleet.stop.clone(),
     };
-    let outcome = run::run(cell.case, cell.seed, &options)?;
-    let LinuxRecord { stalled_s, host, .. } = outcome.linux;
-    // Of what is counted, not of the run: a stall falls into it as likely as not, and costs it that share.
-    let counted_s = outcome.record.sim_s - cell.case.scenario.warm_up.as_secs_f64();
-    if stalled_s > fleet.max_stalled * counted_s {
-        return Err(RunError::Stalled { stalled_s, limit_percent: fleet.max_stalled * 100.0, host });
-    }
-    Ok(outcome)
+    run::run(cell.case, cell.seed, &options)?.without_stalls(cell.case, fleet.max_stalled)
 }
 
 struct Shared {

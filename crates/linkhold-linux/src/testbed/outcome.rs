@@ -52,6 +52,23 @@ pub struct Outcome {
     pub series: RunSeries,
 }
 
+impl Outcome {
+    /// Itself, unless the hosts' programs stood still for want of a processor for more than a share `most` of
+    /// the time that is counted (what comes after the warm-up). A stall falls into that time as likely as
+    /// not, and costs it that share.
+    ///
+    /// # Errors
+    /// [`RunError::Stalled`], and such a run counts as late.
+    pub fn without_stalls(self, case: &Case, most: f64) -> Result<Self, RunError> {
+        let LinuxRecord { stalled_s, host, .. } = self.linux;
+        let counted_s = self.record.sim_s - case.scenario.warm_up.as_secs_f64();
+        if stalled_s > most * counted_s {
+            return Err(RunError::Stalled { stalled_s, limit_percent: most * 100.0, host });
+        }
+        Ok(self)
+    }
+}
+
 /// All that a run left behind.
 pub(super) struct Found {
     pub report: EtherReport,
