@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use linkhold_linux::agent::{AgentError, Recording};
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
 const SCENARIO: &str = r#"
 schema = "linkhold.scenario/1"
 name = "disturbed"
-duration = "5s"
+duration = "30s"
 [radio]
 phy_rate = "24Mbit/s"
 [[flows]]
@@ -168,12 +168,35 @@ fn refused(text: &str) -> Result<String, Failed> {
     }
 }
 
+/// Longer than any set-up of a run takes.
+const SET_UP: Duration = Duration::from_secs(20);
+
+/// The iperf3 clients that run at this process's first station.
+fn clients() -> Vec<Pid> {
+    let prefix = format!("lh-{}-", std::process::id());
+    let Ok(entries) = std::fs::read_dir("/run/netns") else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let pids = names.filter(|name| name.starts_with(&prefix) && name.ends_with("-sh0")).flat_map(|name| {
+        let pids = linkhold_linux::command::run("ip", &["netns", "pids", &name]).unwrap_or_default();
+        pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+    });
+    // Before its time comes, a client is a shell.
+    let is_client = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "iperf3")
+    };
+    pids.filter(is_client).map(Pid::from_raw).collect()
+}
+
 /// Runs the scenario, with `meddle` beside it when traffic flows.
 fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, RunError>, Failed> {
     let (scenario, options) = (Scenario::from_toml(SCENARIO, "test.toml", &[])?, options()?);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(2500));
+            // Whatever the set-up takes. If nothing came of it, the run's error tells why.
+            let deadline = Instant::now() + SET_UP;
+            while clients().is_empty() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             meddle(&options);
         });
         run(&scenario.cases()[0], 1, &options)
@@ -184,21 +207,8 @@ fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, Run
 
 fn killed_client() -> Answer {
     let result = disturbed(|_| {
-        let prefix = format!("lh-{}-", std::process::id());
-        let Ok(entries) = std::fs::read_dir("/run/netns") else { return };
-        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-            if !(name.starts_with(&prefix) && name.ends_with("-sh0")) {
-                continue;
-            }
-            let pids = linkhold_linux::command::run("ip", &["netns", "pids", &name]).unwrap_or_default();
-            for pid in pids.split_whitespace().filter_map(|pid| pid.parse().ok()) {
-                if pid != std::process::id().cast_signed() {
-                    let _ = nix::sys::signal::kill(
-                        nix::unistd::Pid::from_raw(pid),
-                        nix::sys::signal::Signal::SIGKILL,
-                    );
-                }
-            }
+        for client in clients() {
+            let _ = kill(client, Signal::SIGKILL);
         }
     })?;
     match result {
@@ -209,9 +219,13 @@ fn killed_client() -> Answer {
 }
 
 fn stopped_run() -> Answer {
-    let began = std::time::Instant::now();
-    let result = disturbed(|options| options.stop.store(true, Ordering::Relaxed))?;
-    ensure(began.elapsed() < Duration::from_secs(5), "it went on")?;
+    let mut stopped = None;
+    let result = disturbed(|options| {
+        options.stop.store(true, Ordering::Relaxed);
+        stopped = Some(Instant::now());
+    })?;
+    // Of the run's 30 s.
+    ensure(stopped.is_some_and(|at| at.elapsed() < Duration::from_secs(20)), "it went on")?;
     match result {
         Err(RunError::Stopped) => Ok(Completion::Completed),
         Err(error) => Err(format!("another error: {error}").into()),
