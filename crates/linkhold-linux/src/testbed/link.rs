@@ -258,16 +258,16 @@ mod tests {
         let mut links = vec![DaemonLink::connect(&socket, Hearing { station: None, delay }).unwrap()];
         let faults = links[0].faults();
         let kind = |station| LinkEventKind::Snr { station: StationId(station), db: 7.0 };
-        let told = [0, 1].map(|station| {
+        let telling = [0, 1].map(|station| {
+            let telling = std::time::Instant::now();
             links.link_event(&LinkEvent::at(Instant::ZERO, kind(station)));
-            std::time::Instant::now()
+            telling
         });
         drop(links);
         let heard = daemon.join().unwrap();
         assert_eq!((heard.len(), faults.load(Ordering::Relaxed)), (2, 0));
-        for ((at, message), told) in heard.iter().zip(told) {
-            // The event was taken a moment before `told`.
-            assert!(at.duration_since(told) > std::time::Duration::from_millis(25), "{message:?}");
+        for ((at, message), telling) in heard.iter().zip(telling) {
+            assert!(at.duration_since(telling) >= std::time::Duration::from_millis(30), "{message:?}");
             assert_eq!(message.detected_ago_s, Some(0.03));
         }
     }
