@@ -80,7 +80,9 @@ fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
     }
     for (one, plain) in runs.of_with("look-ahead", "plain")? {
         findings.some(one, "requests made ahead", one.mechanism()?.counter("uplink_requests")?);
-        findings.at_least(one, "goodput, of the plain station's", goodput(one) / goodput(plain), 0.95);
+        // With 12 ms one frame more for each window is 7 % ([`same_goodput`]), which is chance.
+        let least = if one.conditions == FRAMES_12_MS.name { 0.93 } else { 0.95 };
+        findings.at_least(one, "goodput, of the plain station's", goodput(one) / goodput(plain), least);
     }
     Ok(())
 }

@@ -216,8 +216,10 @@ fn other_station_is_left_alone(runs: &Runs, findings: &mut Findings) -> Answer {
         };
         let (away, present) = (of_station(0)?, of_station(1)?);
         findings.at_least(one, "goodput of station 1, Mbit/s", present.goodput_bps / 1e6, 3.8);
-        // 10 ms of wire; iperf3 writes 128 KiB at once unless told otherwise, which take 45 ms.
-        findings.at_most(one, "p99 delay to station 1, s", present.delay_p99_s, 0.1);
+        // 10 ms of wire; iperf3 writes 128 KiB at once unless told otherwise, which take 45 ms, or twice that
+        // where its host stood still; and what station 0's silence has held, 100 kB, takes 33 ms. A silence
+        // of its own would make it as much as is asked of station 0.
+        findings.at_most(one, "p99 delay to station 1, s", present.delay_p99_s, 0.15);
         findings.at_least(one, "p99 delay to station 0, s", away.delay_p99_s, 0.15);
     }
     for one in runs.of("freeze+nudge") {
