@@ -7,12 +7,12 @@
 //!
 //! Needs root, for network namespaces; without, it says so and is skipped.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -160,6 +160,9 @@ struct Sensing {
     child: Child,
     /// When the first sample of each burst, and the first after it, was made.
     feeder: JoinHandle<Vec<(Instant, Instant)>>,
+    /// What it has said on standard error so far.
+    said: Arc<Mutex<String>>,
+    listener: JoinHandle<()>,
 }
 
 impl Sensing {
@@ -174,6 +177,16 @@ impl Sensing {
             .spawn()
             .expect("it starts");
         let mut input = child.stdin.take().expect("a pipe");
+        let errors = BufReader::new(child.stderr.take().expect("a pipe"));
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let listener = std::thread::spawn(move || {
+            for line in errors.lines() {
+                let mut said = heard.lock().expect("nobody panics with it");
+                said.push_str(&line.expect("text"));
+                said.push('\n');
+            }
+        });
         let at = |seconds: f64| (seconds * RATE as f64) as u64;
         let bursts: Vec<(u64, u64)> = bursts.iter().map(|&(from, to)| (at(from), at(to))).collect();
         let feeder = std::thread::spawn(move || {
@@ -198,15 +211,21 @@ impl Sensing {
             let made = |sample: u64| started + Duration::from_secs_f64(sample as f64 / RATE as f64);
             bursts.iter().map(|&(from, to)| (made(from), made(to))).collect()
         });
-        Self { child, feeder }
+        Self { child, feeder, said, listener }
+    }
+
+    /// Whether it has said this on standard error by now.
+    fn has_said(&self, words: &str) -> bool {
+        self.said.lock().expect("nobody panics with it").contains(words)
     }
 
     /// The times of its bursts, what it printed, and what it said on standard error.
     fn finish(self, status: i32) -> (Vec<(Instant, Instant)>, String, String) {
         let made = self.feeder.join().expect("the feeder");
         let output = self.child.wait_with_output().expect("it ends");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        let (out, said) = (text(output.stdout), text(output.stderr));
+        self.listener.join().expect("the listener");
+        let out = String::from_utf8(output.stdout).expect("text");
+        let said = self.said.lock().expect("nobody panics with it").clone();
         assert_eq!(output.status.code(), Some(status), "{said}");
         (made, out, said)
     }
@@ -333,11 +352,11 @@ fn an_agent_that_starts_again_in_a_burst_is_told() {
     let socket = folder.path().join("a.sock");
     let first = start(Seat::Agent, &line, folder.path());
     let transfer = transfer_for(Seat::Agent, &line);
-    let sensing = Sensing::start(folder.path(), &[(0.5, 6.5)], 7.0);
+    // The burst goes on for long enough that agents may end and start at a busy machine's pace.
+    let sensing = Sensing::start(folder.path(), &[(0.5, 12.5)], 13.0);
     wait_for("the silence", || agent::status(&socket).ok().filter(|status| status.silent));
     drop(first);
-    // Long enough that sense finds nobody.
-    std::thread::sleep(Duration::from_millis(1_500));
+    wait_for("that sense finds nobody", || sensing.has_said("not told: ").then_some(()));
     let _second = start(Seat::Agent, &line, folder.path());
     let listening = Instant::now();
     let status =
