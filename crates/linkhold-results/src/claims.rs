@@ -144,8 +144,8 @@ fn figure_table(figure: &Figure, width: Option<u16>) -> String {
 /// The head of the column of criteria.
 const CRITERION: &str = "holds if";
 
-/// The table of a figure's claims without the columns `left_out`. Without that of the criteria the claims have
-/// numbers, by which the criteria below the table name them.
+/// The table of a figure's claims without the columns `left_out`. Without that of the criteria the claims
+/// have numbers, by which the criteria below the table name them.
 fn claim_table(figure: &Figure, left_out: &[&str], width: u16) -> Table {
     let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
     let heads = [

@@ -25,8 +25,8 @@ struct Column {
 /// timeouts, delays, and goodput against the baseline with its interval.
 ///
 /// `width` is that of the terminal, in columns; `None` if the table may be as wide as it has to be. Where it
-/// is too narrow, whole columns are left out and named below the table: no name or number in it is ever split.
-/// The lines below the table are broken between words.
+/// is too narrow, whole columns are left out and named below the table: no name or number in it is ever
+/// split. The lines below the table are broken between words.
 #[must_use]
 pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let cases = report.cases();

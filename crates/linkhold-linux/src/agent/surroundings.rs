@@ -1,9 +1,10 @@
 //! What stands around the agent: interfaces that come and go, bridges, interfaces that stand on the
 //! configured ones, offloaded flows, and the agent's own rules. The agent looks when it starts, and again and
 //! again, because hostapd puts a radio into a bridge long after the router's start, and a firewall that is
-//! reloaded may bring a flow table, or take the agent's rules away. Interfaces are looked at by a few messages
-//! to the kernel. Lists of all interfaces and routes may be long, and flow tables and rules are looked at by
-//! `nft` and `iptables`, which take milliseconds, so threads of their own do these and packets do not wait.
+//! reloaded may bring a flow table, or take the agent's rules away. Interfaces are looked at by a few
+//! messages to the kernel. Lists of all interfaces and routes may be long, and flow tables and rules are
+//! looked at by `nft` and `iptables`, which take milliseconds, so threads of their own do these and packets
+//! do not wait.
 //!
 //! Rules that are gone are told and not put in again: whoever flushed them may have wanted the agent out of
 //! the packets' way, and a program that undoes what an operator does to the firewall cannot be trusted there.
