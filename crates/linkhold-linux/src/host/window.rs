@@ -46,9 +46,11 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
 use linkhold_core::connection::{Connection, Segment};
+use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags};
+use linkhold_core::settings::Registered;
 use linkhold_core::time::{Duration, Instant};
 
 /// Most connections known. One beyond them is not frozen by its window.
@@ -207,6 +209,13 @@ impl<M: Mechanism> WindowSenders<M> {
         }
         out.append(waking);
     }
+
+    fn own_metrics(&self) -> Metrics {
+        let closed =
+            |(key, flow): &(&FlowKey, &Flow)| flow.closed && flow.connection.last_ack(**key).is_some();
+        let windows_closed_now = self.flows.iter().filter(closed).count() as u64;
+        Metrics { windows_closed_now, ..self.metrics }
+    }
 }
 
 impl<M: Mechanism> Mechanism for WindowSenders<M> {
@@ -275,11 +284,17 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
     }
 
     fn metrics(&self) -> Metrics {
-        let closed =
-            |(key, flow): &(&FlowKey, &Flow)| flow.closed && flow.connection.last_ack(**key).is_some();
-        let windows_closed_now = self.flows.iter().filter(closed).count() as u64;
-        let own = Metrics { windows_closed_now, ..self.metrics };
-        self.inner.metrics().plus(&own)
+        self.inner.metrics().plus(&self.own_metrics())
+    }
+
+    /// The windows count with who froze the senders: of a host's mechanisms `cr-aware` alone does.
+    fn members(&self) -> Vec<(&'static str, Metrics)> {
+        let mut members = self.inner.members();
+        let freezes = members.iter().position(|(name, _)| *name == CrAwareConfig::NAME).unwrap_or(0);
+        if let Some((_, metrics)) = members.get_mut(freezes) {
+            *metrics = metrics.plus(&self.own_metrics());
+        }
+        members
     }
 }
 

@@ -33,7 +33,7 @@ struct HostFile {
     freeze: &'static str,
     #[serde(flatten)]
     daemon: DaemonKeys,
-    mechanism: BTreeMap<&'static str, Value<'static>>,
+    mechanisms: Vec<BTreeMap<&'static str, Value<'static>>>,
 }
 
 /// What both files have.
@@ -115,30 +115,33 @@ pub fn agent_config(
     })
 }
 
-/// The configuration of `linkhold host` at `at`. No silence of the testbed is announced by nl80211, so the
-/// control socket tells all.
+/// The configuration of `linkhold host` at `at`, with these mechanisms from the senders to the radio. No
+/// silence of the testbed is announced by nl80211, so the control socket tells all.
 ///
 /// # Errors
 /// If it cannot be written as TOML.
 pub fn host_config(
     scenario: &ResolvedScenario,
     at: HostAt,
-    settings: &MechanismSettings,
+    mechanisms: &[&MechanismSettings],
     socket: &Path,
 ) -> Result<String, toml::ser::Error> {
     let instance = match at {
         HostAt::Correspondent => "ch".to_owned(),
         HostAt::Station(station) => format!("sh{station}"),
     };
-    let mut mechanism = mechanism(settings);
-    mechanism.insert("at", Value::Text(at.place().name().into()));
+    let placed = |settings: &&MechanismSettings| {
+        let mut mechanism = mechanism(settings);
+        mechanism.insert("at", Value::Text(at.place().name().into()));
+        mechanism
+    };
     toml::to_string(&HostFile {
         instance,
         radio: [at.interface()],
         radio_events: "none",
         freeze: scenario.host_freeze.unwrap_or_default().name(),
-        daemon: DaemonKeys::new(scenario, &[settings], socket),
-        mechanism,
+        daemon: DaemonKeys::new(scenario, mechanisms, socket),
+        mechanisms: mechanisms.iter().map(placed).collect(),
     })
 }
 
@@ -189,7 +192,7 @@ pub(super) mod tests {
                     continue;
                 }
                 let scenario = ResolvedScenario { host_freeze: Some(HostFreeze::Both), ..scenario() };
-                let text = host_config(&scenario, at, &settings, Path::new("/tmp/host.sock")).unwrap();
+                let text = host_config(&scenario, at, &[&settings], Path::new("/tmp/host.sock")).unwrap();
                 let config = AgentConfig::parse_host(Path::new("host.toml"), &text).unwrap();
                 assert_eq!(config.mechanisms, std::slice::from_ref(&settings), "{}: {text}", entry.name);
                 assert_eq!(config.radio, [at.interface()]);

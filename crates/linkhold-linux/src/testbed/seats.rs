@@ -37,10 +37,10 @@ use crate::host::kernel;
 pub struct Seats<'a> {
     /// By `linkhold agent` in the base station, from the wire to the radio.
     pub agent: Vec<&'a MechanismSettings>,
-    /// By `linkhold host` at every station.
-    pub stations: Option<&'a MechanismSettings>,
-    /// By `linkhold host` at the correspondent.
-    pub correspondent: Option<&'a MechanismSettings>,
+    /// By `linkhold host` at every station, from its senders to the radio.
+    pub stations: Vec<&'a MechanismSettings>,
+    /// By `linkhold host` at the correspondent, from its senders to the radio.
+    pub correspondent: Vec<&'a MechanismSettings>,
 }
 
 impl<'a> Seats<'a> {
@@ -60,7 +60,7 @@ impl<'a> Seats<'a> {
                 Place::BaseStation => {
                     runs_on_a_router(name, places, *place).map_err(refused)?;
                     if let Some(before) = seats.agent.last() {
-                        others_can_follow(before).map_err(refused)?;
+                        others_can_follow(before, "last").map_err(refused)?;
                     }
                     seats.agent.push(settings);
                     continue;
@@ -69,17 +69,17 @@ impl<'a> Seats<'a> {
                 Place::Correspondent => &mut seats.correspondent,
             };
             runs_on_a_host(settings, *place).map_err(refused)?;
-            if let Some(other) = seat {
-                let (other, place) = (other.name(), place.name());
-                let what =
-                    format!("a host runs one mechanism, and the case has {other} and {name} at {place:?}");
-                return Err(
-                    Unsupported::new(key(), what, "make them two cases, or place one elsewhere").into()
-                );
-            }
-            *seat = Some(settings);
+            seat.push(settings);
         }
-        let has_host = seats.stations.is_some() || seats.correspondent.is_some();
+        // A case lists them as downlink packets pass, which come to a station from the radio.
+        seats.stations.reverse();
+        for (seat, end) in [(&seats.stations, "first"), (&seats.correspondent, "last")] {
+            for before in seat.iter().rev().skip(1) {
+                others_can_follow(before, end)
+                    .map_err(|error| Unsupported::new("mechanisms", error.what, error.right))?;
+            }
+        }
+        let has_host = !seats.stations.is_empty() || !seats.correspondent.is_empty();
         if has_host && matches!(scenario.radio.mac, Mac::Ieee802154(_)) {
             let what = "a radio of 802.15.4 tells its own host what it overhears, which the testbed does not bring to \
                         `linkhold host`";
@@ -91,10 +91,10 @@ impl<'a> Seats<'a> {
 
     /// True if a `linkhold host` runs at a host.
     #[must_use]
-    pub const fn has_host_at(&self, at: HostAt) -> bool {
+    pub fn has_host_at(&self, at: HostAt) -> bool {
         match at {
-            HostAt::Correspondent => self.correspondent.is_some(),
-            HostAt::Station(_) => self.stations.is_some(),
+            HostAt::Correspondent => !self.correspondent.is_empty(),
+            HostAt::Station(_) => !self.stations.is_empty(),
         }
     }
 
@@ -103,10 +103,10 @@ impl<'a> Seats<'a> {
     #[must_use]
     pub fn take_ebpf(&self, scenario: &ResolvedScenario, direction: Direction) -> bool {
         let host = match direction {
-            Direction::Downlink => self.correspondent,
-            Direction::Uplink => self.stations,
+            Direction::Downlink => &self.correspondent,
+            Direction::Uplink => &self.stations,
         };
-        host.is_some() && scenario.host_freeze.unwrap_or_default().takes_ebpf()
+        !host.is_empty() && scenario.host_freeze.unwrap_or_default().takes_ebpf()
     }
 
     /// What the senders use where `asked` is asked for: the eBPF congestion control around it where they
@@ -149,18 +149,18 @@ impl<'a> Seats<'a> {
             Daemon::start(&topology.bs, "agent", Role::Agent, config, program)
         });
         let mut daemons = Daemons { agent: agent.transpose()?, hosts: Vec::new() };
-        let mut host = |at: HostAt, netns, settings: &MechanismSettings| {
-            let config = |socket: &Path| host_config(scenario, at, settings, socket);
+        let mut host = |at: HostAt, netns, mechanisms: &[&MechanismSettings]| {
+            let config = |socket: &Path| host_config(scenario, at, mechanisms, socket);
             let daemon = Daemon::start(netns, &at.to_string(), Role::Host, config, program)?;
             daemons.hosts.push((at, daemon));
             Ok::<(), RunError>(())
         };
-        if let Some(settings) = self.correspondent {
-            host(HostAt::Correspondent, &topology.ch, settings)?;
+        if !self.correspondent.is_empty() {
+            host(HostAt::Correspondent, &topology.ch, &self.correspondent)?;
         }
-        if let Some(settings) = self.stations {
+        if !self.stations.is_empty() {
             for (station, netns) in (0..).zip(&topology.stations) {
-                host(HostAt::Station(station), netns, settings)?;
+                host(HostAt::Station(station), netns, &self.stations)?;
             }
         }
         for daemon in daemons.agent.iter_mut().chain(daemons.hosts.iter_mut().map(|(_, daemon)| daemon)) {
@@ -253,6 +253,7 @@ mod tests {
 
     use super::super::daemon_config::tests::scenario;
     use super::*;
+    use crate::agent::AgentConfig;
 
     fn placed(name: &str, place: Place) -> PlacedMechanism {
         let settings = find(name).expect("registered").recommended();
@@ -272,13 +273,37 @@ mod tests {
             placed("cr-aware", Place::Correspondent),
         ]);
         let names = |seats: Seats<'_>| {
-            let agent = seats.agent.first().copied();
-            [agent, seats.stations, seats.correspondent].map(|one| one.map(MechanismSettings::name))
+            let name = |seat: Vec<&MechanismSettings>| seat.first().map(|settings| settings.name());
+            [seats.agent, seats.stations, seats.correspondent].map(name)
         };
         let expected = [Some("dsasync"), Some("snr-gate"), Some("cr-aware")];
         assert_eq!(names(Seats::of(&all).unwrap()), expected);
         let at_stations = with(vec![placed("dsasync", Place::Stations)]);
         assert_eq!(names(Seats::of(&at_stations).unwrap()), [None, Some("dsasync"), None]);
+    }
+
+    /// Downlink packets come to a correspondent's mechanisms from its senders, to a station's from the radio.
+    #[test]
+    fn several_mechanisms_of_a_host_stand_from_its_senders_to_the_radio() {
+        let names = ["cr-aware", "snr-gate"];
+        for (place, expected) in [(Place::Correspondent, names), (Place::Stations, ["snr-gate", "cr-aware"])]
+        {
+            let case = with(names.map(|name| placed(name, place)).to_vec());
+            let seats = Seats::of(&case).unwrap();
+            let seat = if place == Place::Stations { &seats.stations } else { &seats.correspondent };
+            assert_eq!(seat.iter().map(|settings| settings.name()).collect::<Vec<_>>(), expected);
+            let at = if place == Place::Stations { HostAt::Station(0) } else { HostAt::Correspondent };
+            let text = host_config(&case, at, seat, Path::new("/tmp/host.sock")).unwrap();
+            let config = AgentConfig::parse_host(Path::new("host.toml"), &text).unwrap();
+            assert_eq!(config.mechanism_name(), expected.join("+"));
+        }
+        // What keeps copies of what it sends has to be next to the radio.
+        let with_dsasync = |first: &str, second: &str| {
+            Seats::of(&with([first, second].map(|name| placed(name, Place::Stations)).to_vec())).map(|_| ())
+        };
+        assert!(with_dsasync("dsasync", "cr-aware").is_ok());
+        let refused = with_dsasync("cr-aware", "dsasync").unwrap_err().to_string();
+        assert!(refused.contains("write it first, next to the radio"), "{refused}");
     }
 
     #[test]
@@ -296,8 +321,6 @@ mod tests {
         let refused = told(both(["local-recovery", "dsasync"]));
         let right = "write it last, next to the radio (local-recovery keeps none with downlink = false)";
         assert!(refused.ends_with(right), "{refused}");
-        let two = told(vec![placed("cr-aware", Place::Stations), placed("snr-gate", Place::Stations)]);
-        assert!(two.contains("has cr-aware and snr-gate at \"stations\""), "{two}");
     }
 
     #[test]

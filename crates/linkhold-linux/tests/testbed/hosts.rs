@@ -103,6 +103,35 @@ direction = "uplink"
     Ok(Completion::Completed)
 }
 
+/// A host that freezes its senders and holds what they sent before they heard: two mechanisms of one host.
+pub fn two_at_a_station() -> Answer {
+    let text = r#"
+mechanisms = [{ name = "dsasync", at = "stations" }, { name = "cr-aware", at = "stations" }]
+set = { "radio.primary_user.detection_delay" = "20ms" }
+[[flows]]
+direction = "uplink"
+"#;
+    let outcome = outcome!(&format!("{RADIO}{text}"));
+    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
+    let Some(status) = host.map(|host| &host.status) else {
+        return Err(format!("no host at station 0: {:?}", outcome.linux.hosts).into());
+    };
+    ensure(status.mechanism == "cr-aware+dsasync" && status.silences == 3, format!("{status:?}"))?;
+    // Frozen senders hear a closed window; what collided before anybody was told goes again from copies.
+    ensure(status.windows.closed >= 3 && status.packets.copies_sent > 0, format!("{status:?}"))?;
+    ensure(status.driver.copies_missing == 0, format!("{:?}", status.driver))?;
+    let records: Vec<_> = outcome.record.mechanisms.iter().map(|one| (&*one.name, &*one.at)).collect();
+    ensure(records == [("dsasync", "stations"), ("cr-aware", "stations")], format!("{records:?}"))?;
+    for record in &outcome.record.mechanisms {
+        ensure(record.counter("silences") == 3, format!("{record:?}"))?;
+    }
+    // Three of six seconds are silent, and the radio carries 17.5 Mbit/s in the others.
+    let share = outcome.record.totals.limit_share;
+    println!("{share} of the limit");
+    ensure(share > 0.5, format!("{share} of the limit"))?;
+    Ok(Completion::Completed)
+}
+
 /// dsasync at both ends of the radio: the agent holds what goes down in a silence, each station's host what
 /// its own kernel sends up. Neither keeps the other's traffic waiting.
 pub fn dsasync_at_both_ends() -> Answer {

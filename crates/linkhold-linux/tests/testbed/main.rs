@@ -79,6 +79,7 @@ fn main() -> ExitCode {
             hosts::at_the_correspondent_beside_the_agent,
         ),
         trial("dsasync_at_a_station_holds_its_own_hosts_segments", hosts::dsasync_at_a_station),
+        trial("two_mechanisms_stand_at_a_station", hosts::two_at_a_station),
         trial("dsasync_stands_at_the_stations_and_at_the_base_station", hosts::dsasync_at_both_ends),
         trial("a_gate_at_a_station_hears_the_signal", hosts::a_gate_hears_the_signal),
         trial("a_case_asks_for_senders_frozen_by_ebpf", hosts::by_ebpf),

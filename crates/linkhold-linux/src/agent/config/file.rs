@@ -12,7 +12,7 @@ use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_scenario::mechanism::{MechanismValue, SharedSettings, one_or_several};
 use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_enum, file_table, parsed};
-use linkhold_scenario::{By, Positive};
+use linkhold_scenario::{By, PlacedMechanism, Positive};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::model::{
@@ -309,20 +309,21 @@ pub fn runs_on_a_router(name: &str, places: &[Place], place: Place) -> Result<()
     Err(ValueError::new(what, right))
 }
 
-/// Says why no other mechanism can stand between this one and the radio, if none can.
+/// Says why no other mechanism can stand between this one and the radio, if none can. `end` is the end of
+/// the list that is next to the radio, such as "last".
 ///
 /// # Errors
 /// [`ValueError`] that names the mechanism.
-pub fn others_can_follow(settings: &MechanismSettings) -> Result<(), ValueError> {
+pub fn others_can_follow(settings: &MechanismSettings, end: &str) -> Result<(), ValueError> {
     if settings.needs().kept_bytes.0 == 0 {
         return Ok(());
     }
     let name = settings.name();
     let what = format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
-    let right = match switch_of_copies(settings) {
-        Some(key) => format!("write it last, next to the radio ({name} keeps none with {key} = false)"),
-        None => "write it last, next to the radio".to_owned(),
-    };
+    let mut right = format!("write it {end}, next to the radio");
+    if let Some(key) = switch_of_copies(settings) {
+        right += &format!(" ({name} keeps none with {key} = false)");
+    }
     Err(ValueError::new(what, right))
 }
 
@@ -335,43 +336,61 @@ fn switch_of_copies(settings: &MechanismSettings) -> Option<&'static str> {
     })
 }
 
-/// The mechanisms, from the wire to the radio.
-fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
-    if file.mechanism.is_none() && file.mechanisms.is_none() {
-        let usual = registry::usual_at(Place::BaseStation).map(MechanismEntry::recommended);
-        return Vec::from_iter(usual.map(|mut settings| {
-            follow_silence_max(&mut settings, None, &file.silence, reader);
-            settings
-        }));
-    }
-    let stated =
-        one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
-    let mut all: Vec<(&Spot, MechanismSettings)> = Vec::new();
-    for value in stated {
-        if file.mechanisms.is_some() && matches!(value.value, MechanismValue::None) {
+/// The mechanisms that a file states, each with where it stands there. `fits` says what one of them is
+/// refused for.
+pub(super) fn stated<'a>(
+    one: Option<&'a At<MechanismValue>>,
+    several: Option<&'a At<Vec<At<MechanismValue>>>>,
+    silence: &Silence,
+    reader: &Reader<'_>,
+    fits: impl Fn(&PlacedMechanism) -> Result<(), ValueError>,
+) -> Vec<(&'a At<MechanismValue>, PlacedMechanism)> {
+    let mut all: Vec<(&At<MechanismValue>, PlacedMechanism)> = Vec::new();
+    for value in one_or_several(one, several, reader).unwrap_or_default() {
+        if several.is_some() && matches!(value.value, MechanismValue::None) {
             let right = "remove it: where no mechanism stands packets pass";
             reader.report(&value.spot, "\"none\" is no mechanism of a list", right);
             continue;
         }
         let Some(mut placed) = value.resolve(None, &SharedSettings::default(), reader) else { continue };
-        follow_silence_max(&mut placed.settings, Some(value), &file.silence, reader);
-        let name = placed.settings.name();
-        if let Err(error) = runs_on_a_router(name, placed.settings.entry().places, placed.place) {
+        follow_silence_max(&mut placed.settings, Some(value), silence, reader);
+        if let Err(error) = fits(&placed) {
             reader.report(&value.spot, error.what, error.right);
             continue;
         }
-        if all.iter().any(|(_, other)| other.name() == name) {
+        let name = placed.settings.name();
+        if all.iter().any(|(_, other)| other.settings.name() == name) {
             reader.report(&value.spot, format!("{name} stands in the list already"), "keep one of them");
             continue;
         }
-        all.push((&value.spot, placed.settings));
+        all.push((value, placed));
     }
-    for (spot, settings) in all.iter().rev().skip(1) {
-        if let Err(error) = others_can_follow(settings) {
-            reader.report(spot, error.what, error.right);
+    all
+}
+
+/// The mechanism of a file that names none, at its usual place.
+pub(super) fn usual(place: Place, silence: &Silence, reader: &Reader<'_>) -> Option<MechanismSettings> {
+    registry::usual_at(place).map(MechanismEntry::recommended).map(|mut settings| {
+        follow_silence_max(&mut settings, None, silence, reader);
+        settings
+    })
+}
+
+/// The mechanisms, from the wire to the radio.
+fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
+    if file.mechanism.is_none() && file.mechanisms.is_none() {
+        return usual(Place::BaseStation, &file.silence, reader).into_iter().collect();
+    }
+    let (one, several) = (file.mechanism.as_ref(), file.mechanisms.as_ref());
+    let all = stated(one, several, &file.silence, reader, |placed| {
+        runs_on_a_router(placed.settings.name(), placed.settings.entry().places, placed.place)
+    });
+    for (value, placed) in all.iter().rev().skip(1) {
+        if let Err(error) = others_can_follow(&placed.settings, "last") {
+            reader.report(&value.spot, error.what, error.right);
         }
     }
-    all.into_iter().map(|(_, settings)| settings).collect()
+    all.into_iter().map(|(_, placed)| placed.settings).collect()
 }
 
 /// Checks what no single key can, and fills in the configuration; `None` after a report.

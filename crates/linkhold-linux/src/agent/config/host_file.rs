@@ -8,15 +8,15 @@ use linkhold_core::quantity::ValueError;
 use linkhold_core::registry::{self, MechanismSettings};
 use linkhold_core::settings::{Hint, Surroundings, Value, unknown_word};
 use linkhold_core::time::Duration;
-use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
+use linkhold_scenario::mechanism::MechanismValue;
 use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_table};
-use linkhold_scenario::{HostFreeze, Positive};
+use linkhold_scenario::{HostFreeze, PlacedMechanism, Positive};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::file::{
     Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
-    check_radio_is_known, check_radio_names, check_schedule, control, datapath, follow_silence_max, metrics,
-    names, schedule,
+    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names,
+    others_can_follow, schedule, stated, usual,
 };
 use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
 
@@ -52,7 +52,11 @@ file_table! {
         /// Silences by the clock.
         list schedule: Schedule;
         /// What is done in a silence: a mechanism that can stand at a station or a correspondent, or "none".
-        default mechanism: MechanismValue = "cr-aware";
+        /// Default: cr-aware.
+        optional mechanism: MechanismValue;
+        /// Several mechanisms in place of `mechanism`, from the senders to the radio: a packet that is sent
+        /// passes them in this order, a packet that comes the other way.
+        optional mechanisms: Vec<At<MechanismValue>>;
     }
 }
 
@@ -163,6 +167,32 @@ fn pointless(
     Some(reader.remark(spot, what, instead))
 }
 
+/// The mechanisms, from the senders to the radio, and what their settings ask for that does nothing.
+fn mechanisms(file: &HostFile, reader: &Reader<'_>) -> (Vec<MechanismSettings>, Vec<String>) {
+    if file.mechanism.is_none() && file.mechanisms.is_none() {
+        return (usual(Place::Stations, &file.silence, reader).into_iter().collect(), Vec::new());
+    }
+    let (one, several) = (file.mechanism.as_ref(), file.mechanisms.as_ref());
+    let all =
+        stated(one, several, &file.silence, reader, |placed| runs_on_a_host(&placed.settings, placed.place));
+    if let Some((_, first)) = all.first() {
+        for (value, placed) in all.iter().filter(|(_, placed)| placed.place != first.place) {
+            let name = |placed: &PlacedMechanism| (placed.settings.name(), placed.place.name());
+            let ((other, there), (name, here)) = (name(first), name(placed));
+            let what = format!("{name} would run at {here:?} and {other} at {there:?}; this is one host");
+            reader.report(&value.spot, what, format!("write at = {there:?} here, or {here:?} there"));
+        }
+    }
+    for (value, placed) in all.iter().rev().skip(1) {
+        if let Err(error) = others_can_follow(&placed.settings, "last") {
+            reader.report(&value.spot, error.what, error.right);
+        }
+    }
+    let remarks =
+        all.iter().filter_map(|(value, placed)| pointless(value, &placed.settings, reader)).collect();
+    (all.into_iter().map(|(_, placed)| placed.settings).collect(), remarks)
+}
+
 /// Checks what no single key can, and fills in the configuration; `None` after a report.
 pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig> {
     if file.radio.is_empty() {
@@ -175,16 +205,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
         }
         check_schedule(schedule, &file.silence, reader);
     }
-    let mut placed = file.mechanism.resolve(None, &SharedSettings::default(), reader);
-    if let Some(placed) = &mut placed {
-        follow_silence_max(&mut placed.settings, Some(&file.mechanism), &file.silence, reader);
-    }
-    if let Some(placed) = &placed
-        && let Err(error) = runs_on_a_host(&placed.settings, placed.place)
-    {
-        reader.report(&file.mechanism.spot, error.what, error.right);
-    }
-    let remark = placed.as_ref().and_then(|placed| pointless(&file.mechanism, &placed.settings, reader));
+    let (mechanisms, remarks) = mechanisms(&file, reader);
     let radio = names(&file.radio);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
@@ -198,7 +219,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
         silence: SilenceSection { max: **file.silence.max },
         schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
         stations: Vec::new(),
-        mechanisms: placed.map(|placed| placed.settings).into_iter().collect(),
+        mechanisms,
         seat: Seat::Host(HostSection {
             freeze: *file.freeze,
             snr: SnrSection {
@@ -207,7 +228,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
                 every: **file.snr.every,
                 noise_dbm: file.snr.noise_dbm.as_ref().map_or(NOISE_DBM, |at| at.0),
             },
-            remarks: remark.into_iter().collect(),
+            remarks,
         }),
         radio,
     })
@@ -293,6 +314,19 @@ mod tests {
     }
 
     #[test]
+    fn several_mechanisms_stand_from_the_senders_to_the_radio() {
+        let config = parse(
+            "radio = [\"w\"]\nmechanisms = [\"cr-aware\", { name = \"dsasync\", at = \"stations\" }]\n",
+        )
+        .unwrap();
+        assert_eq!(config.mechanism_name(), "cr-aware+dsasync");
+        // A chain lists them as downlink packets pass, which come to a host from its radio.
+        let chain = config.build_mechanism(1).unwrap();
+        let names: Vec<_> = chain.members().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["dsasync", "cr-aware"]);
+    }
+
+    #[test]
     fn errors_name_file_line_and_key() {
         for (text, expected) in [
             (
@@ -316,6 +350,19 @@ mod tests {
                 "host.toml:3:13: snr.noise_dbm: the number 7 is no level in dBm; write a whole number from -128 to 0",
             ),
             ("radio = [\"w\"]\n[snr]\nevery = \"0s\"\n", "host.toml:3:9: snr.every: \"0s\" is zero"),
+            (
+                "radio = [\"w\"]\nmechanisms = [\"cr-aware\", { name = \"snr-gate\", at = \"correspondent\" }]\n",
+                "host.toml:2:27: mechanisms[1]: snr-gate would run at",
+            ),
+            (
+                "radio = [\"w\"]\nmechanisms = [{ name = \"dsasync\", at = \"stations\" }, \"cr-aware\"]\n",
+                "host.toml:2:15: mechanisms[0]: dsasync keeps copies of what goes to the radio, and another changes it \
+                 afterwards; write it last, next to the radio (dsasync keeps none with recover = false)",
+            ),
+            (
+                "radio = [\"w\"]\nmechanism = \"cr-aware\"\nmechanisms = [\"snr-gate\"]\n",
+                "host.toml:3:14: mechanisms: stands beside `mechanism` (host.toml:2:13); keep one of them",
+            ),
             ("radio = [\"w\", \"w\"]\n", "host.toml:1:15: radio[1]: w is named already (host.toml:1:10)"),
         ] {
             let error = parse(text).unwrap_err();

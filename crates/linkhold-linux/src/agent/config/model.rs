@@ -249,7 +249,12 @@ impl AgentConfig {
             several => {
                 let members: Result<Vec<_>, _> =
                     several.iter().map(|settings| settings.build_at(place, seed)).collect();
-                Ok(Box::new(Chain::new(members?, seed)))
+                let mut members = members?;
+                if self.seat.towards_the_radio() == Direction::Uplink {
+                    // A chain's order is that of downlink packets, which come from the radio here.
+                    members.reverse();
+                }
+                Ok(Box::new(Chain::new(members, seed)))
             }
         }
     }
