@@ -351,8 +351,9 @@ mod tests {
             ),
             ("radio = [\"w\"]\n[snr]\nevery = \"0s\"\n", "host.toml:3:9: snr.every: \"0s\" is zero"),
             (
-                "radio = [\"w\"]\nmechanisms = [\"cr-aware\", { name = \"snr-gate\", at = \"correspondent\" }]\n",
-                "host.toml:2:27: mechanisms[1]: snr-gate would run at",
+                "radio = [\"w\"]\nmechanisms = [\"snr-gate\", { name = \"cr-aware\", at = \"correspondent\" }]\n",
+                "host.toml:2:27: mechanisms[1]: cr-aware would run at \"correspondent\" and snr-gate at \"stations\"; this is one \
+                 host; write at = \"stations\" here, or \"correspondent\" there",
             ),
             (
                 "radio = [\"w\"]\nmechanisms = [{ name = \"dsasync\", at = \"stations\" }, \"cr-aware\"]\n",
