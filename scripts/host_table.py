@@ -157,6 +157,7 @@ DSASYNC = [
     "- `dsasync`: `linkhold host` with `dsasync` in place of `cr-aware`: what the station cannot send is held and paced at its source. It is told",
     "  the channel's rate, and each burst as `freeze` is.",
 ]
+TOGETHER = ["- `dsasync-and-struct-ops`: that and `struct-ops` on one host."]
 CORRESPONDENT = [
     f"**At the correspondent:** one bulk download, [`{AT_CORRESPONDENT}`](../../{AT_CORRESPONDENT}), over the same channel; the base station's queue of 100",
     "packets keeps its packets in a silence. `plain`, `freeze` and `struct-ops` are as above, with `linkhold host` beside the sender on the wire. `agent`:",
@@ -315,6 +316,7 @@ def page(kept):
         "  it shows one segment more than is in flight as its cwnd until an ACK brings news, which brings the whole window back: so where a least cwnd of 2",
         "  stands at a silence's end, it is this display and not a lost window.",
         *(DSASYNC if has_case(reports, "station", "dsasync") else []),
+        *(TOGETHER if has_case(reports, "station", "dsasync-and-struct-ops") else []),
         "",
         *(CORRESPONDENT if "correspondent" in places else []),
         *(BOTH if has_case(reports, "correspondent", "agent-and-struct-ops") else []),
