@@ -95,12 +95,7 @@ impl Kernel {
     }
 
     fn ask(&self, link: LinkMessage) -> io::Result<Option<Interface>> {
-        let payload = NetlinkPayload::from(RouteNetlinkMessage::GetLink(link));
-        let mut message = NetlinkMessage::new(NetlinkHeader::default(), payload);
-        message.header.flags = NLM_F_REQUEST;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
+        let bytes = request(RouteNetlinkMessage::GetLink(link), NLM_F_REQUEST);
         send(self.socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
         let mut buffer = self.buffer.borrow_mut();
         let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
@@ -129,6 +124,16 @@ impl Lookup for Kernel {
         link.header.index = index;
         self.ask(link)
     }
+}
+
+/// A question to the kernel as it goes over the socket.
+fn request(question: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
+    let mut message = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(question));
+    message.header.flags = flags;
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
 }
 
 fn interface(link: LinkMessage) -> Option<Interface> {

@@ -10,9 +10,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, parse_u32,
-};
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload, parse_u32};
 use netlink_packet_route::address::{AddressMessage, AddressScope};
 use netlink_packet_route::link::{
     InfoKind, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
@@ -23,7 +21,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use super::{ANSWER, Kind, TIME_LIMIT_MS, interface};
+use super::{ANSWER, Kind, TIME_LIMIT_MS, interface, request};
 
 /// What an interface's frames are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,12 +190,7 @@ fn dump(
     // SAFETY: the descriptor is the socket's, which outlives this borrow.
     let descriptor = unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) };
     setsockopt(&descriptor, sockopt::ReceiveTimeout, &TimeVal::milliseconds(TIME_LIMIT_MS))?;
-    let mut message = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(question));
-    message.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
+    socket.send(&request(question, NLM_F_REQUEST | NLM_F_DUMP), 0)?;
     let mut buffer = vec![0; ANSWER];
     loop {
         let length = socket.recv(&mut buffer.as_mut_slice(), 0)?;

@@ -56,24 +56,19 @@ impl<'a> Seats<'a> {
             let (name, places) = (settings.name(), settings.entry().places);
             let key = || if scenario.mechanisms.len() > 1 { "mechanisms" } else { "mechanism" };
             let refused = |error: ValueError| Unsupported::new(key(), error.what, error.right);
-            let seat = match place {
-                Place::BaseStation => {
-                    runs_on_a_router(name, places, *place).map_err(refused)?;
-                    if let Some(before) = seats.agent.last() {
-                        others_can_follow(before, "last").map_err(refused)?;
-                    }
-                    seats.agent.push(settings);
-                    continue;
-                }
-                Place::Stations => &mut seats.stations,
-                Place::Correspondent => &mut seats.correspondent,
+            let (seat, fits) = match place {
+                Place::BaseStation => (&mut seats.agent, runs_on_a_router(name, places, *place)),
+                Place::Stations => (&mut seats.stations, runs_on_a_host(settings, *place)),
+                Place::Correspondent => (&mut seats.correspondent, runs_on_a_host(settings, *place)),
             };
-            runs_on_a_host(settings, *place).map_err(refused)?;
+            fits.map_err(refused)?;
             seat.push(settings);
         }
         // A case lists them as downlink packets pass, which come to a station from the radio.
         seats.stations.reverse();
-        for (seat, end) in [(&seats.stations, "first"), (&seats.correspondent, "last")] {
+        for (seat, end) in
+            [(&seats.agent, "last"), (&seats.stations, "first"), (&seats.correspondent, "last")]
+        {
             for before in seat.iter().rev().skip(1) {
                 others_can_follow(before, end)
                     .map_err(|error| Unsupported::new("mechanisms", error.what, error.right))?;

@@ -18,6 +18,7 @@ use nix::sys::socket::{
 };
 
 use crate::agent_process::AgentProcess;
+use crate::attempts::ATTEMPTS;
 use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
@@ -194,10 +195,8 @@ fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
     Ok(())
 }
 
-/// How often the rates are measured at most. On a machine that others take from, the shaper itself gives less
-/// than its rate. Shares hold each time.
-const ATTEMPTS: u32 = 5;
-
+/// On a machine that others take from, the shaper itself gives less than its rate, so the rates are measured
+/// several times. Shares hold each time.
 fn beside_a_flood(path: &ThreeHosts, flow: &Transfer, agent: &AgentProcess, (load, ports): (f64, Ports)) {
     for attempt in 1..=ATTEMPTS {
         let host = HostMeter::start();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use libtest_mimic::Completion;
+use linkhold_linux::agent::status::Status;
 use linkhold_linux::host::kernel;
 use linkhold_linux::testbed::outcome::Outcome;
 use linkhold_linux::testbed::topology::HostAt;
@@ -40,6 +41,13 @@ fn silences(outcome: &Outcome) -> BTreeMap<String, (u64, u64)> {
         (host.at.to_string(), (host.status.silences, host.status.windows.closed))
     };
     outcome.linux.hosts.iter().map(of).collect()
+}
+
+/// What the host at station 0 said of itself.
+fn at_station_0(outcome: &Outcome) -> Result<&Status, String> {
+    let hosts = &outcome.linux.hosts;
+    let host = hosts.iter().find(|host| host.at == HostAt::Station(0));
+    host.map(|host| &host.status).ok_or_else(|| format!("no host at station 0: {hosts:?}"))
 }
 
 /// Each station has a host of its own, which hears the network's silences and its own station's.
@@ -89,10 +97,7 @@ set = { "radio.primary_user.detection_delay" = "20ms" }
 direction = "uplink"
 "#;
     let outcome = outcome!(&format!("{RADIO}{text}"));
-    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
-    let Some(status) = host.map(|host| &host.status) else {
-        return Err(format!("no host at station 0: {:?}", outcome.linux.hosts).into());
-    };
+    let status = at_station_0(&outcome)?;
     ensure(status.mechanism == "dsasync" && status.silences == 3, format!("{status:?}"))?;
     let packets = status.packets;
     ensure(packets.released > 0 && packets.copies_sent > 0, format!("{packets:?}"))?;
@@ -112,10 +117,7 @@ set = { "radio.primary_user.detection_delay" = "20ms" }
 direction = "uplink"
 "#;
     let outcome = outcome!(&format!("{RADIO}{text}"));
-    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
-    let Some(status) = host.map(|host| &host.status) else {
-        return Err(format!("no host at station 0: {:?}", outcome.linux.hosts).into());
-    };
+    let status = at_station_0(&outcome)?;
     ensure(status.mechanism == "cr-aware+dsasync" && status.silences == 3, format!("{status:?}"))?;
     // Frozen senders hear a closed window; what collided before anybody was told goes again from copies.
     ensure(status.windows.closed >= 3 && status.packets.copies_sent > 0, format!("{status:?}"))?;

@@ -336,8 +336,8 @@ fn switch_of_copies(settings: &MechanismSettings) -> Option<&'static str> {
     })
 }
 
-/// The mechanisms that a file states, each with where it stands there. `fits` says what one of them is
-/// refused for.
+/// The mechanisms that a file states, the last next to the radio, each with where it stands in the file.
+/// `fits` says what one of them is refused for.
 pub(super) fn stated<'a>(
     one: Option<&'a At<MechanismValue>>,
     several: Option<&'a At<Vec<At<MechanismValue>>>>,
@@ -365,6 +365,11 @@ pub(super) fn stated<'a>(
         }
         all.push((value, placed));
     }
+    for (value, placed) in all.iter().rev().skip(1) {
+        if let Err(error) = others_can_follow(&placed.settings, "last") {
+            reader.report(&value.spot, error.what, error.right);
+        }
+    }
     all
 }
 
@@ -385,11 +390,6 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     let all = stated(one, several, &file.silence, reader, |placed| {
         runs_on_a_router(placed.settings.name(), placed.settings.entry().places, placed.place)
     });
-    for (value, placed) in all.iter().rev().skip(1) {
-        if let Err(error) = others_can_follow(&placed.settings, "last") {
-            reader.report(&value.spot, error.what, error.right);
-        }
-    }
     all.into_iter().map(|(_, placed)| placed.settings).collect()
 }
 

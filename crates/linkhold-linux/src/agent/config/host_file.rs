@@ -15,8 +15,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::file::{
     Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
-    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names,
-    others_can_follow, schedule, stated, usual,
+    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names, schedule,
+    stated, usual,
 };
 use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
 
@@ -181,11 +181,6 @@ fn mechanisms(file: &HostFile, reader: &Reader<'_>) -> (Vec<MechanismSettings>, 
             let ((other, there), (name, here)) = (name(first), name(placed));
             let what = format!("{name} would run at {here:?} and {other} at {there:?}; this is one host");
             reader.report(&value.spot, what, format!("write at = {there:?} here, or {here:?} there"));
-        }
-    }
-    for (value, placed) in all.iter().rev().skip(1) {
-        if let Err(error) = others_can_follow(&placed.settings, "last") {
-            reader.report(&value.spot, error.what, error.right);
         }
     }
     let remarks =
