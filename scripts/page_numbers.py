@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fills numbers of docs/ that can be had again in seconds: simulated ones, and those that tests print.
 
-docs/mesh.md, docs/router.md and docs/jitter.md have simulations' (`linkhold run`, LINKHOLD names the program); docs/lookahead.md and docs/sense.md
-have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
+docs/mesh.md, docs/router.md, docs/jitter.md and docs/signals.md have simulations' (`linkhold run`, LINKHOLD names the program); docs/lookahead.md
+and docs/sense.md have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
 `make unit`). One seed gives one result, so --check, which writes nothing, fails if a page says something else. --printed FILE reads
 what the tests printed before; --speed measures nothing of all that, but how fast `linkhold sense` is (`cargo bench -p
 linkhold-sense`, minutes on a machine that does nothing else), and fills that alone. So do --beside and --killed, which run tests
@@ -30,6 +30,9 @@ JITTERS_MS, JITTER_RTTS_MS = (0, 2, 5, 10, 20), (3, 20, 50, 100)
 # The project's aims for silences told up to 20 ms late.
 LEAST_SHARE, MOST_BEYOND_MS = 0.97, 25
 JITTER_CASES = ("fq_codel", "fifo", "dsasync", "told")
+# Of the bursts, how many are told; false silences a minute, and how long each is.
+WRONG_SEEDS, WRONG_MISSED, WRONG_ALARMS = 10, (0.1, 0.3, 1), (("6/min", "80ms"), ("6/min", "300ms"), ("30/min", "300ms"), ("60/min", "300ms"))
+WRONG_CASES = ("fifo", "no-copies", "dsasync")
 # Words of a row, and for each of its columns (AODV, SEARCH) the settings.
 MESH_ROWS = [
     ("common channel", [[], SEARCH]),
@@ -87,6 +90,26 @@ def jitter(estimates):
     means = [(f"{mean} ms", [f"wired.jitter={mean}ms"]) for mean in JITTERS_MS]
     paths = [(f"{rtt} ms", ["wired.jitter=10ms", f"wired.rtt={rtt}ms"]) for rtt in JITTER_RTTS_MS]
     return {"jitter": jitter_table(estimates, "jitter each way", means), "paths": jitter_table(estimates, "round trip", paths)}
+
+
+def wrong(estimates):
+    """What bursts that nobody tells of and silences that are none cost; each row has the same bursts."""
+    rows = [("each burst told, and no other", [])]
+    rows += [(f"{100 * missed:.0f} % of the bursts not told" if missed < 1 else "no burst told", [f"radio.told.missed={missed}"]) for missed in WRONG_MISSED]
+    rows += [
+        (f"{rate.replace('/min', '')} false silences of {length.replace('ms', ' ms')} a minute", [f"radio.told.false_alarms={rate}", f"radio.told.false_length={length}"])
+        for rate, length in WRONG_ALARMS
+    ]
+    lines = ["| | " + " | ".join(f"`{case}`" for case in WRONG_CASES) + " |", "|---" * (1 + len(WRONG_CASES)) + "|"]
+    for words, settings in rows:
+        told = simulated_runs("scenarios/told-late.toml", WRONG_SEEDS, settings)
+        shown = []
+        for case in WRONG_CASES:
+            share, half = estimates.of(values(told, case, "limit_share"))
+            delay, spread = estimates.of(values(told, case, "delay_p99_outside_silence_s"))
+            shown.append(f"{share:.3f} ± {half:.3f}, {delay * 1e3:.0f} ± {spread * 1e3:.0f} ms")
+        lines.append(f"| {words} | {' | '.join(shown)} |")
+    return {"wrong": block(lines)}
 
 
 def block(lines):
@@ -300,7 +323,7 @@ def main():
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),
         # Its other marks are scripts/wifi_page.py's.
-        "signals.md": (heard(), None),
+        "signals.md": (heard() | wrong(estimates), None),
     }
     differ = [name for name, (contents, others) in pages.items() if not fill(DOCS / name, contents, options.check, others)]
     if options.check and differ:

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{SigSet, Signal};
 
@@ -11,19 +11,36 @@ use crate::Failure;
 /// Folders and files that are to be removed if the process is told to end.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Notes a folder or a file of unfinished results.
-pub fn begin(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
+/// A folder or a file of unfinished results, noted until this is dropped: after it was moved or removed.
+pub struct Unfinished {
+    path: PathBuf,
 }
 
-/// Forgets a folder or a file, which is gone or has been moved.
-pub fn end(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|noted| noted != path);
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        noted().retain(|noted| *noted != self.path);
+    }
 }
 
-/// Removes every folder and file that has begun and not ended.
+/// Makes a folder or a file of unfinished results and notes it. A signal finds it noted or not yet made:
+/// [`remove_unfinished`] waits for `make`. Bound as they are returned, what was made is dropped first.
+pub fn begin<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<(Unfinished, T)> {
+    let mut noted = noted();
+    let made = make()?;
+    let path = made.as_ref().to_path_buf();
+    noted.push(path.clone());
+    Ok((Unfinished { path }, made))
+}
+
+fn noted() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every folder and file that is unfinished. The process has to end afterwards: a thread that begins
+/// another one, or has done with one of these, is kept waiting for that.
 pub fn remove_unfinished() {
-    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    let mut noted = noted();
+    for path in noted.drain(..) {
         // A run may write a file into the folder just while it is being removed.
         for _ in 0..20 {
             match remove(&path) {
@@ -32,6 +49,7 @@ pub fn remove_unfinished() {
             }
         }
     }
+    std::mem::forget(noted);
 }
 
 /// Removes a folder with all that is in it, or a file, which `remove_dir_all` would leave.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::{Failure, interrupt};
+use crate::Failure;
+use crate::interrupt::{self, Unfinished};
 
 /// Prints to standard output. It is no failure if the reader has gone away (`| head`).
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -33,6 +34,8 @@ pub fn width() -> Option<u16> {
 pub struct OutputFolder {
     target: PathBuf,
     partial: TempDir,
+    // After `partial`, and so dropped after it: until the folder is gone, a signal has to remove it.
+    _unfinished: Unfinished,
 }
 
 impl OutputFolder {
@@ -51,12 +54,10 @@ impl OutputFolder {
         if !existing.is_dir() {
             return Err(bad(format!("{} is not a folder", existing.display())));
         }
-        let partial = tempfile::Builder::new()
-            .prefix(".linkhold-partial-")
-            .tempdir_in(existing)
+        let make = || tempfile::Builder::new().prefix(".linkhold-partial-").tempdir_in(existing);
+        let (unfinished, partial) = interrupt::begin(make)
             .map_err(|error| bad(format!("the output folder is not writable: {error}")))?;
-        interrupt::begin(partial.path());
-        Ok(Self { target: target.to_path_buf(), partial })
+        Ok(Self { target: target.to_path_buf(), partial, _unfinished: unfinished })
     }
 
     /// The hidden folder that holds the files until [`finish`](Self::finish).
@@ -71,7 +72,7 @@ impl OutputFolder {
     }
 
     /// Moves every file to `target`, where each replaces an older one as a whole; returns `target`.
-    pub fn finish(mut self) -> Result<PathBuf, Failure> {
+    pub fn finish(self) -> Result<PathBuf, Failure> {
         let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", self.target.display()));
         fs::create_dir_all(&self.target).map_err(fail)?;
         let mut names: Vec<_> = fs::read_dir(self.path())
@@ -99,7 +100,7 @@ impl OutputFolder {
             let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
             fs::rename(self.path().join(&name), &file).map_err(fail)?;
         }
-        Ok(std::mem::take(&mut self.target))
+        Ok(self.target)
     }
 
     /// Removes captures of the run whose results are replaced: beside the new ones they would pass for
@@ -123,10 +124,4 @@ const RESULT: &str = "run.json";
 fn is_capture(name: &str) -> bool {
     let stem = name.strip_suffix(".pcapng").and_then(|stem| stem.rsplit_once("-seed"));
     stem.is_some_and(|(_, seed)| !seed.is_empty() && seed.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-impl Drop for OutputFolder {
-    fn drop(&mut self) {
-        interrupt::end(self.partial.path());
-    }
 }

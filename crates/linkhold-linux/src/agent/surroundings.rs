@@ -1,15 +1,16 @@
 //! What stands around the agent: interfaces that come and go, bridges, interfaces that stand on the
 //! configured ones, offloaded flows, and the agent's own rules. The agent looks when it starts, and again and
 //! again, because hostapd puts a radio into a bridge long after the router's start, and a firewall that is
-//! reloaded may bring a flow table, or take the agent's rules away. Interfaces are looked at by a few
-//! messages to the kernel. Lists of all interfaces and routes may be long, and flow tables and rules are
-//! looked at by `nft` and `iptables`, which take milliseconds, so threads of their own do these and packets
-//! do not wait.
+//! reloaded may bring a flow table, or take the agent's rules away. The kernel answers for interfaces under
+//! its RTNL lock, which another program may keep for long (a driver that loads its firmware), and `nft` and
+//! `iptables`, which look at flow tables and rules, take milliseconds. So threads of their own look, and
+//! packets do not wait.
 //!
 //! Rules that are gone are told and not put in again: whoever flushed them may have wanted the agent out of
 //! the packets' way, and a program that undoes what an operator does to the firewall cannot be trusted there.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
@@ -25,6 +26,10 @@ use crate::interfaces::Kernel;
 
 /// From one look at the interfaces to the next: a few questions to the kernel, each of some microseconds.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// From the beginning of that look, which decides what the rules are, to the first question what it found.
+const LOOK_TAKES: Duration = Duration::from_millis(5);
+/// How often that is asked again: the look waits where another program keeps the kernel's lock.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 /// From one look at flow tables to the next.
 const LOOK_AT_OFFLOADS_EVERY: Duration = Duration::from_secs(60);
 /// From one look at interfaces that stand on others to the next: lists of all interfaces and addresses.
@@ -90,10 +95,8 @@ impl<T: Send + 'static> Watch<T> {
 pub struct Surroundings {
     wired: Vec<String>,
     radio: Vec<String>,
-    /// Aggregates come to the agent as they are, at one radio at least.
-    whole_aggregates: bool,
-    kernel: Option<Kernel>,
     crossings: Crossings,
+    crossings_watch: Watch<Option<Crossings>>,
     /// In words, each with what to change.
     offloads: Vec<String>,
     offload_watch: Watch<Vec<Offload>>,
@@ -109,26 +112,33 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Looks for the first time, and logs what is amiss. `processors` are those that later looks at flow
-    /// tables may use.
+    /// Looks for the first time, and logs what is amiss. `processors` are those that later looks may
+    /// use.
     ///
     /// # Errors
     /// [`AgentError::Hidden`] if packets of a wired and a radio interface would never come to the agent. That
     /// an interface is not there yet is no error.
     pub fn explore(config: &AgentConfig, processors: Vec<u32>, now: Instant) -> Result<Self, AgentError> {
-        let kernel = Kernel::open();
-        if let Err(error) = &kernel {
-            tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
-        }
         let (wired, radio) = (config.wired.clone(), config.radio.clone());
         let find_stacked = move || look_at_stacks(&wired, &radio);
         let stacked = find_stacked().unwrap_or_default();
+        let (wired, radio, whole) =
+            (config.wired.clone(), config.radio.clone(), config.leaves_aggregates_whole());
+        let find_crossings = move || look_at_interfaces(&wired, &radio, whole);
+        let crossings = find_crossings().unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
+            Crossings::default()
+        });
+        let find_crossings = move || {
+            let found = find_crossings();
+            found.inspect_err(|error| tracing::debug!(%error, "the interfaces cannot be looked at")).ok()
+        };
+        let watch_crossings = Watch::new("interfaces", find_crossings, LOOK_EVERY, processors.clone(), now);
         let mut this = Self {
             wired: config.wired.clone(),
             radio: config.radio.clone(),
-            whole_aggregates: config.leaves_aggregates_whole(),
-            kernel: kernel.ok(),
-            crossings: Crossings::default(),
+            crossings,
+            crossings_watch: watch_crossings,
             offloads: Vec::new(),
             offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors.clone(), now),
             stacked: Vec::new(),
@@ -137,7 +147,6 @@ impl Surroundings {
             rules_trouble: None,
             next_look: now + LOOK_EVERY,
         };
-        this.crossings = this.look().unwrap_or_default();
         if !this.crossings.hidden.is_empty() {
             let reasons: Vec<String> = this.crossings.hidden.iter().map(ToString::to_string).collect();
             return Err(AgentError::Hidden(reasons.join("; ")));
@@ -148,17 +157,6 @@ impl Surroundings {
         }
         this.note_stacked(stacked);
         Ok(this)
-    }
-
-    fn look(&self) -> Option<Crossings> {
-        let kernel = self.kernel.as_ref()?;
-        match look(&self.wired, &self.radio, self.whole_aggregates, kernel, BridgeNetfilter::read()) {
-            Ok(crossings) => Some(crossings),
-            Err(error) => {
-                tracing::debug!(%error, "the interfaces cannot be looked at");
-                None
-            }
-        }
     }
 
     /// The offloads that take flows of the agent's own interfaces, in words.
@@ -203,7 +201,13 @@ impl Surroundings {
         if now < self.next_look {
             return false;
         }
-        self.next_look = now + LOOK_EVERY;
+        let (was_asked, found) = (self.crossings_watch.under_way.is_some(), self.crossings_watch.poll(now));
+        let next = match (was_asked, self.crossings_watch.under_way.is_some()) {
+            (_, false) => LOOK_EVERY,
+            (false, true) => LOOK_TAKES,
+            (true, true) => ASK_EVERY,
+        };
+        self.next_look = now + next;
         if let Some(found) = self.offload_watch.poll(now) {
             let (new, gone) = self.note_offloads(found);
             for trouble in new {
@@ -219,7 +223,7 @@ impl Surroundings {
         if let Some(lost) = self.rules_watch.as_mut().and_then(|watch| watch.poll(now)) {
             self.note_lost_rules(&lost);
         }
-        let Some(found) = self.look().filter(|found| *found != self.crossings) else { return false };
+        let Some(found) = found.flatten().filter(|found| *found != self.crossings) else { return false };
         let before = std::mem::replace(&mut self.crossings, found);
         for name in before.absent.iter().filter(|name| !self.crossings.absent.contains(name)) {
             tracing::info!(interface = name, "the interface is there now");
@@ -293,6 +297,12 @@ impl Surroundings {
     }
 }
 
+/// What stands between the configured interfaces. The socket is a new one each time: in an old one an answer
+/// that came too late would be taken for the next question's.
+fn look_at_interfaces(wired: &[String], radio: &[String], whole: bool) -> io::Result<Crossings> {
+    look(wired, radio, whole, &Kernel::open()?, BridgeNetfilter::read())
+}
+
 /// What stands on the configured interfaces; `None` if the kernel does not tell.
 fn look_at_stacks(wired: &[String], radio: &[String]) -> Option<Vec<Stacked>> {
     let found = stacked(wired, radio);
@@ -323,9 +333,8 @@ mod tests {
         Surroundings {
             wired: vec!["eth0".to_owned()],
             radio: vec!["wlan0".to_owned()],
-            whole_aggregates: false,
-            kernel: None,
             crossings: Crossings::default(),
+            crossings_watch: Watch::new("interfaces", || None, LOOK_EVERY, Vec::new(), Instant::ZERO),
             offloads: Vec::new(),
             offload_watch: watching(find),
             stacked: Vec::new(),
@@ -441,6 +450,46 @@ mod tests {
             around.note_stacked(found);
             assert_eq!(around.troubles(), troubles);
         }
+    }
+
+    /// Somebody else keeps the kernel's lock for ten minutes.
+    #[test]
+    fn a_kernel_that_does_not_answer_for_its_interfaces_holds_nobody_up() {
+        let mut around = quiet(Vec::new);
+        let wait = || {
+            std::thread::sleep(std::time::Duration::from_secs(600));
+            None
+        };
+        around.crossings_watch = Watch::new("interfaces", wait, LOOK_EVERY, Vec::new(), Instant::ZERO);
+        let began = std::time::Instant::now();
+        let (mut now, mut looks) = (Instant::ZERO, 0);
+        while now < at(60) {
+            now = around.next_look();
+            assert!(!around.look_again(now));
+            looks += 1;
+        }
+        assert!((500..700).contains(&looks), "asked ten times a second: {looks}");
+        assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_bridge_that_comes_later_changes_the_rules_once() {
+        let mut around = quiet(Vec::new);
+        let bridged = || {
+            let pair = ("eth0".to_owned(), "wlan0".to_owned());
+            Some(Crossings { bridged: BTreeSet::from([pair]), ..Crossings::default() })
+        };
+        around.crossings_watch = Watch::new("interfaces", bridged, LOOK_EVERY, Vec::new(), Instant::ZERO);
+        let (mut changes, mut now) = (0, Instant::ZERO);
+        for _ in 0..2_000 {
+            now = around.next_look();
+            changes += u32::from(around.look_again(now));
+            if changes > 0 && now > at(60) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!((changes, around.bridged().len()), (1, 1), "until {now:?}");
     }
 
     #[test]

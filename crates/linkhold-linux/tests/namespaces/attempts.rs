@@ -5,7 +5,7 @@ use linkhold_linux::testbed::host_load::HostLoad;
 use crate::{Outcome, Unfinished, skipped};
 
 /// How often a test is made at most whose times this machine's other work may have spoilt.
-pub const ATTEMPTS: u16 = 5;
+const ATTEMPTS: u16 = 5;
 
 /// What an attempt measured. Whatever does not depend on time it has asserted itself, each time.
 pub struct Timed {

@@ -18,10 +18,10 @@ use nix::sys::socket::{
 };
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::ATTEMPTS;
+use crate::attempts::{Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
 use crate::transfer::{Amount, Transfer};
-use crate::{Outcome, skipped};
+use crate::{Outcome, Unfinished, skipped};
 
 /// The radio of these tests. Where the agent is told it, nothing below the agent is slower, so that the
 /// agent's pace is what the flows share.
@@ -174,6 +174,7 @@ pub fn a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate() -> Outcome {
 }
 
 fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
+    let mut undecided = Vec::new();
     for ports in [Ports::One, Ports::Each] {
         let path = ThreeHosts::build()?;
         path.set_offloads(false)?;
@@ -188,17 +189,25 @@ fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
         );
         flow.wait_for(2 * MEGABYTE);
         for load in [1.0, 2.0] {
-            beside_a_flood(&path, &flow, &agent, (load, ports));
+            match beside_a_flood(&path, &flow, &agent, (load, ports)) {
+                Err(Unfinished::Skipped(reason)) => undecided.push(reason),
+                outcome => outcome?,
+            }
         }
         flow.stop_and_finish();
     }
-    Ok(())
+    if undecided.is_empty() { Ok(()) } else { skipped(undecided.join("; ")) }
 }
 
 /// On a machine that others take from, the shaper itself gives less than its rate, so the rates are measured
 /// several times. Shares hold each time.
-fn beside_a_flood(path: &ThreeHosts, flow: &Transfer, agent: &AgentProcess, (load, ports): (f64, Ports)) {
-    for attempt in 1..=ATTEMPTS {
+fn beside_a_flood(
+    path: &ThreeHosts,
+    flow: &Transfer,
+    agent: &AgentProcess,
+    (load, ports): (f64, Ports),
+) -> Outcome {
+    in_time(|_| {
         let host = HostMeter::start();
         let flood = Flood::start(path, load * RATE_BPS, ports);
         std::thread::sleep(Duration::from_secs(1));
@@ -222,17 +231,11 @@ fn beside_a_flood(path: &ThreeHosts, flow: &Transfer, agent: &AgentProcess, (loa
         assert!(after_share >= 0.9, "{what}, afterwards: {after_share}: {status}");
         assert_eq!(status.windows.closed, 0, "{status}");
         let (during_rate, after_rate) = (during.flow_bps() / RATE_BPS, after.flow_bps() / FULL_DATA_BPS);
-        if during_rate >= 0.45 && after_rate >= 0.9 {
-            return;
-        }
-        assert!(
-            host.is_much(),
-            "{what}: {during_rate} of the rate, afterwards {after_rate} of the full rate; {host}: {status}"
-        );
-        if attempt == ATTEMPTS {
-            println!("{what}: whether the rates hold is undecided after {ATTEMPTS} attempts on this machine");
-        }
-    }
+        let holds = during_rate >= 0.45 && after_rate >= 0.9;
+        let late =
+            format!("{what}: {during_rate:.3} of the rate, afterwards {after_rate:.3} of the full rate");
+        Ok(Timed { late: (!holds).then_some(late), host })
+    })
 }
 
 /// Linux `struct tcp_md5sig` (linux/tcp.h).

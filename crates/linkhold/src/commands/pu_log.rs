@@ -170,13 +170,9 @@ fn write(out: &Path, head: &str, log: &PuLog) -> io::Result<()> {
     // The process's umask takes from these what it takes from every new file.
     let mut builder = tempfile::Builder::new();
     let partial = builder.prefix(".linkhold-partial-").permissions(Permissions::from_mode(0o666));
-    let mut partial = partial.tempfile_in(folder_of(out))?;
-    let noted = partial.path().to_path_buf();
-    interrupt::begin(&noted);
-    let written = fill(partial.as_file_mut(), head, log)
-        .and_then(|()| partial.persist(out).map(drop).map_err(|error| error.error));
-    interrupt::end(&noted);
-    written
+    let (_unfinished, mut partial) = interrupt::begin(|| partial.tempfile_in(folder_of(out)))?;
+    fill(partial.as_file_mut(), head, log)?;
+    partial.persist(out).map(drop).map_err(|error| error.error)
 }
 
 fn fill(file: &mut File, head: &str, log: &PuLog) -> io::Result<()> {
