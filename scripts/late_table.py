@@ -132,11 +132,17 @@ def reduced(scenario, cases, folder):
 
 
 def measured(options, commit):
-    """The same cells on the kernel."""
-    scenario = reduced(SCENARIO, options.cases.split(","), options.out) if options.cases else SCENARIO
+    """The same cells on the kernel. A router alone is told nothing, so it runs in the cells with the rate told only."""
+    cases = options.cases.split(",") if options.cases else [*ROUTERS, "dsasync-", "no-copies-"]
+    scenarios = {"told": reduced(SCENARIO, cases, options.out)}
+    mechanisms = [case for case in cases if case not in ROUTERS]
+    if mechanisms:
+        scenarios["untold"] = reduced(SCENARIO, mechanisms, options.out / "mechanisms")
     jobs = []
     for name, late, settings in every():
-        jobs.append((name, scenario, ["cubic", *(ALSO if late == ALSO_AT_MS else ())], settings))
+        told = next(told for told in TOLD if name.endswith(f"rate {told}"))
+        if told in scenarios:
+            jobs.append((name, scenarios[told], ["cubic", *(ALSO if late == ALSO_AT_MS else ())], settings))
     deep_fifo = reduced(SCENARIO, [f'{DEEP}"'], options.out / "deep")
     for name, settings in told_at(ALSO_AT_MS):
         jobs.append((deep(name), deep_fifo, ["bbr"], [*settings, DEEP_LIMIT]))
@@ -161,21 +167,23 @@ def more_or_less(difference):
     return f"{abs(difference):.3f} {'less' if difference < 0 else 'more'}"
 
 
-def shared_words(cells, within, shared, congestions, beyond=""):
-    """How many of the cells that both stacks ran are alike, and which cases these are. `shared` has pairs of congestion control and
-    case; `congestions` are the kernel's; `beyond` is said where the aim for delay has no verdict."""
-    both = [one for one in congestions if any(one == congestion for congestion, _ in shared)]
-    only = [one.upper() for one in congestions if one not in both]
+def shared_words(compared, congestions, simulated_ones):
+    """How many of the cells that both stacks ran are alike, those with a mechanism and those of a router alone, and which differ most.
+    `compared` has (difference, congestion control, case, words); `congestions` are the kernel's."""
+    only = [one.upper() for one in congestions if one not in simulated_ones]
     without = f"; the simulator has no {listed(only)}" if only else ""
-    cases = sorted({case for _, case in shared})
-    routers = [router for router in ROUTERS if router in cases]
-    ran = listed([f"`{case}`" for case in cases]) + ("" if routers else ", and no router alone")
-    words = (
-        f"Of {cells} cells ({listed(both)}{without}) {within} are within 5 % of the simulator. With {' or '.join(both)} the kernel ran the cases {ran}. "
-    )
-    if "fq_codel" not in routers:
-        words += f"So the aim for delay, which is relative to fq_codel, has no verdict there. {beyond}"
-    return wrapped(words + "[testbed/simulator.md](testbed/simulator.md) compares plain routers with the kernel. The cells that differ most:")
+    lines = []
+    for is_router, kind in ((False, "with a mechanism"), (True, "of a router alone")):
+        found = sorted([one for one in compared if (one[2] in ROUTERS) == is_router], reverse=True)
+        if not found:
+            continue
+        within = sum(difference <= 0.05 for difference, *_ in found)
+        cases = listed([f"`{case}`" for case in sorted({case for _, _, case, _ in found})])
+        ran = listed([one for one in congestions if any(one == congestion for _, congestion, *_ in found)])
+        cell_or_cells, is_or_are = "cells" if len(found) > 1 else "cell", "is" if within == 1 else "are"
+        words = f"Of {len(found)} {cell_or_cells} {kind} ({cases}; {ran}{without}) {within} {is_or_are} within 5 % of the simulator. Those that differ most:"
+        lines += [*wrapped(words), "", *(f"- {words}" for *_, words in found[:10]), ""]
+    return [*lines, *wrapped("[testbed/simulator.md](testbed/simulator.md) compares more plain routers with the kernel.")]
 
 
 class Page:
@@ -316,23 +324,21 @@ class Page:
         if not told:
             return ["The kernel has not been measured (`make late-table-kernel`).", ""]
         lines = [f"On the kernel: {told['seeds']} seed{'s' * (told['seeds'] != 1)}, program built from {told['commit']}.", ""]
-        differences, shared = [], set()
+        compared = []
         for congestion, cells in told["cells"].items():
             for name, cases in cells.items():
                 for case in cases:
                     ours, theirs = self.of(congestion, name, case, "share")[0], self.of(congestion, name, case, "share", stack="kernel")[0]
                     if ours and theirs is not None:
-                        shared.add((congestion, case))
-                        differences.append((abs(theirs / ours - 1), f"{congestion}, {name}, {case}: kernel {theirs:.3f}, simulator {ours:.3f}"))
-        differences.sort(reverse=True)
-        within = sum(difference <= 0.05 for difference, _ in differences)
+                        words = f"{congestion}, {name}, {case}: kernel {theirs:.3f}, simulator {ours:.3f}"
+                        compared.append((abs(theirs / ours - 1), congestion, case, words))
         beyond = self.beyond_the_simulators(told["cells"])
-        lines += [*self.kernel_aims(), "", *shared_words(len(differences), within, shared, list(told["cells"]), beyond), ""]
-        lines += [f"- {words}" for _, words in differences[:10]] + [""]
-        return lines
+        return [*lines, *self.kernel_aims(), "", *(wrapped(beyond) + [""] if beyond else []), *shared_words(compared, list(told["cells"]), self.raw["simulator"]["cells"]), ""]
 
     def beyond_the_simulators(self, cells):
         """What can be said of the kernel's delay where it ran no fq_codel alone: how far it is beyond the simulator's there."""
+        if any("fq_codel" in cases for names in cells.values() for cases in names.values()):
+            return ""
         found = []
         for congestion in [one for one in LOSS_BASED if one in cells]:
             for told in TOLD:
@@ -347,22 +353,23 @@ class Page:
         met = sum(beyond <= AIM_DELAY_S for beyond, _ in found)
         most, where = max(found)
         return (
-            f"Beside the simulator's fq_codel the kernel's delay is within the aim in {met} of {len(found)} cells; the most is {1e3 * most:+.1f} ms ({where}). "
+            "The kernel ran no fq_codel alone, so the aim for delay, which is relative to that, has no verdict. "
+            f"Beside the simulator's fq_codel the kernel's delay is within the aim in {met} of {len(found)} cells; the most is {1e3 * most:+.1f} ms ({where})."
         )
 
     def kernel_aims(self):
-        """The aim for goodput on the kernel, by the mean of the seeds: they are too few for an interval."""
+        """The aims for goodput and delay on the kernel, by the mean of the seeds: they are too few for an interval."""
         by = "one seed" if self.raw["kernel"]["seeds"] == 1 else "by the mean of the seeds"
         lines = [
-            f"| | told, late | cells at or above the aim, {by} | least share | p99 outside silences, at most |",
-            "|---|---|---|---|---|",
+            f"| | told, late | cells at or above the aim, {by} | least share | p99 outside silences, at most | at most 25 ms beyond fq_codel's | the most |",
+            "|---|---|---|---|---|---|---|",
         ]
         cells, beyond_deep = self.raw["kernel"]["cells"], []
         for congestion in cells:
             for told in TOLD:
                 for late in LATE_MS:
-                    found, delays = [], []
-                    for name, router, where in alike(late, told):
+                    found, delays, beyond = [], [], []
+                    for (name, router, where), (alone, _, _) in zip(alike(late, told), alike(late, "told")):
                         case = f"dsasync-{router}"
                         share, _ = self.of(congestion, name, case, "share", stack="kernel")
                         if share is None:
@@ -375,11 +382,15 @@ class Page:
                             beyond_deep.append(share - aim)
                         found.append((share, where, share >= aim))
                         delays.append((self.of(congestion, name, case, "outside", stack="kernel")[0], where))
+                        fair, _ = self.of(congestion, alone, "fq_codel", "outside", stack="kernel")
+                        if fair is not None:
+                            beyond.append((delays[-1][0] - fair, where))
                     if found:
                         met = sum(is_met for _, _, is_met in found)
                         (least, where, _), (delay, slowest) = min(found), max(delays)
+                        judged = f"{sum(more <= AIM_DELAY_S for more, _ in beyond)} of {len(beyond)} | {1e3 * max(beyond)[0]:+.1f} ms ({max(beyond)[1]})" if beyond else "not measured | –"
                         lines.append(
-                            f"| dsasync, {congestion}, rate {told} | {late} ms | {met} of {len(found)} | {least:.3f} ({where}) | {1000 * delay:.0f} ms ({slowest}) |"
+                            f"| dsasync, {congestion}, rate {told} | {late} ms | {met} of {len(found)} | {least:.3f} ({where}) | {1000 * delay:.0f} ms ({slowest}) | {judged} |"
                         )
         if beyond_deep:
             over = [self.of("bbr", deep(name), DEEP, "outside", stack="kernel")[0] for name, _ in told_at(ALSO_AT_MS)]
