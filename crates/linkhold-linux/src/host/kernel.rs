@@ -226,6 +226,12 @@ mod loaded {
         /// # Errors
         /// [`KernelError`]; nothing stays registered then that was not before.
         pub fn open() -> Result<Self, KernelError> {
+            let this = Self::register_or_join()?;
+            renew_default();
+            Ok(this)
+        }
+
+        fn register_or_join() -> Result<Self, KernelError> {
             let netns_cookie = netns_cookie().map_err(KernelError::Namespace)?;
             for _ in 0..ATTEMPTS {
                 match exclusively()? {
@@ -333,6 +339,28 @@ mod loaded {
             if let Ok(Some(_alone)) = exclusively() {
                 unregister(&self.registrations);
             }
+        }
+    }
+
+    /// Where the kernel keeps the congestion control of new connections of this network namespace.
+    const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+    /// Gives new connections the congestion control that is registered now, where the default is one of ours.
+    /// The kernel keeps the default by its address and not by its name (net/ipv4/tcp_cong.c,
+    /// `tcp_set_default_congestion_control`), so that it would stay that of a host which has ended, and which
+    /// nobody can tell to freeze.
+    fn renew_default() {
+        let Ok(name) = std::fs::read_to_string(DEFAULT) else { return };
+        let name = name.trim();
+        if !CONGESTION_CONTROLS.contains(&name) {
+            return;
+        }
+        match std::fs::write(DEFAULT, name) {
+            Ok(()) => tracing::info!(name, "new connections get this congestion control, as before"),
+            Err(error) => tracing::warn!(
+                %error,
+                "new connections get a {name} that no host can freeze any more: `sysctl -w net.ipv4.tcp_congestion_control={name}`"
+            ),
         }
     }
 

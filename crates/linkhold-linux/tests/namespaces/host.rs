@@ -273,6 +273,29 @@ pub fn congestion_controls_come_and_go() -> Outcome {
     Ok(())
 }
 
+/// The default of new connections outlives the host that registered it, and is then nobody's. The next host
+/// takes it over.
+pub fn the_default_congestion_control_is_taken_over() -> Outcome {
+    let path = ThreeHosts::build()?;
+    let mut first = kernel_host(&path, "kernel", "")?;
+    let default = "net.ipv4.tcp_congestion_control";
+    path.sh.run("sysctl", &["-w", &format!("{default}={}", CONGESTION_CONTROLS[0])])?;
+    first.send_signal(Signal::SIGTERM);
+    assert!(first.wait(), "{}", first.log());
+    let host = AgentProcess::host(&path.sh, "freeze = \"kernel\"", "");
+    assert_eq!(path.sh.run("sysctl", &["-n", default])?.trim(), CONGESTION_CONTROLS[0]);
+    // Of nothing but the default's.
+    let upload = Transfer::start(&path.sh, &path.ch, ThreeHosts::CH_V4, 6995, STEADY);
+    upload.wait_for(MEGABYTE);
+    host.signal(FREEZE);
+    host.wait_until(|status| status.kernel.is_some_and(|kernel| kernel.frozen > 0));
+    host.signal(THAW);
+    upload.wait_for(upload.received() + MEGABYTE);
+    upload.stop_and_finish();
+    path.sh.run("sysctl", &["-w", &format!("{default}=reno")])?;
+    Ok(())
+}
+
 /// While somebody tries the programs out (`linkhold doctor`), there are maps of the same names that no
 /// registered program reads. A host that joins another one meanwhile freezes its senders all the same.
 pub fn joined_beside_a_doctor() -> Outcome {
