@@ -1,5 +1,6 @@
 //! Runs the system's own programs (`ip`, `nft`, `iptables`) and keeps what they say for the error message.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -69,6 +70,8 @@ pub fn run_with_input(program: &str, args: &[&str], input: &str) -> Result<Strin
     let start = |source| CommandError::Start { command: text(), source };
     let mut child = Command::new(program)
         .args(args)
+        // Here the program is searched, too.
+        .env("PATH", search_path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -140,13 +143,20 @@ fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) {
     }
 }
 
-/// True if `program` is found on the path (and in the places root's programs live).
+/// True if `program` is found on the path, or where root's programs live.
 #[must_use]
 pub fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+}
+
+/// The path, and where root's programs live: `su` and cron leave these out on Debian.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push("/usr/sbin:/sbin");
+    path
 }
 
 #[cfg(test)]
@@ -168,6 +178,13 @@ mod tests {
         assert_eq!((said.lines().count(), said.lines().last()), (100_000, Some("100000")));
         let error = run("sh", &["-c", "seq 100000 >&2; exit 1"]).unwrap_err();
         assert!(error.to_string().ends_with("100000"), "{}", error.to_string().len());
+    }
+
+    /// What is called installed is run, whatever the caller's path.
+    #[test]
+    fn roots_programs_are_searched_behind_the_path() {
+        let path = run("sh", &["-c", "echo $PATH"]).unwrap();
+        assert!(path.trim().ends_with(":/usr/sbin:/sbin"), "{path}");
     }
 
     #[test]
