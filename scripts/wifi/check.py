@@ -358,6 +358,17 @@ def judge_rules(run, findings):
     findings.hold("doctor finds that the agent runs", "agent runs here:     yes" in run.text("doctor"))
 
 
+def judge_bridged(run, findings):
+    """A bridge that was made after the agent's start, where the kernel has nftables' queue."""
+    rules, after = run.text("ruleset-bridged"), run.text("ruleset-bridged-after")
+    seen = run.json("status-bridged.json")["packets"]["seen"]
+    findings.hold(
+        f"a bridge made later: iptables joined nftables, and {seen} packets that crossed it came to the agent",
+        "--physdev-in" in rules and "jump forward_bridged" in rules and seen >= 50,
+    )
+    findings.hold("its agent left no rules", "LINKHOLD" not in after and "linkhold" not in after)
+
+
 def judge_another_agent(run, findings):
     """An agent that starts and ends costs another one nothing: the kernel drops what waits when a hook goes."""
     before, after = run.json("status-held.json")["packets"], run.json("status-still-held.json")["packets"]
@@ -597,6 +608,7 @@ def main():
     judge_silences(run, findings)
     judge_counters(run, findings)
     judge_rules(run, findings)
+    judge_bridged(run, findings)
     judge_another_agent(run, findings)
     judge_beside_radar(run, findings)
     judge_returns(run, findings)

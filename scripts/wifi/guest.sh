@@ -216,6 +216,46 @@ another_agent() {
   $LINKHOLD signal thaw --radio wlan0 > /dev/null
   wait $receiver || fail "the receiver of datagrams"
 }
+# An agent whose rules are nftables', and a bridge that is made after its start, as hostapd makes one: two cables between
+# namespaces of their own. iptables joins in for what crosses it, and everything goes with the agent.
+bridged_later() {
+  local socket=/run/bridged.sock port pid
+  for port in wire:1 air:2; do
+    ip netns add "${port%:*}"
+    ip -n "${port%:*}" link set lo up
+  done
+  ip netns add bs
+  for port in wire:1 air:2; do
+    ip link add "${port%:*}0" netns bs type veth peer name eth0 netns "${port%:*}"
+    ip -n bs link set "${port%:*}0" up
+    ip -n "${port%:*}" addr add "10.93.0.1${port#*:}/24" dev eth0
+    ip -n "${port%:*}" link set eth0 up
+  done
+  printf '%s\n' 'instance = "bridged"' 'wired = ["wire0"]' 'radio = ["air0"]' 'radio_events = "none"' '[datapath]' 'queue = 4910' \
+    '[control]' "socket = \"$socket\"" > /run/bridged.toml
+  ip netns exec bs $LINKHOLD agent --config /run/bridged.toml > "$OUT/bridged.txt" 2>&1 &
+  pid=$!
+  until_true 100 "$LINKHOLD" status --socket $socket || fail "no agent for the bridge: $(tail -n 5 "$OUT/bridged.txt")"
+  $LINKHOLD status --socket $socket | grep -q 'by nftables:' || fail "the rules are not nftables': $($LINKHOLD status --socket $socket)"
+  modprobe br_netfilter || fail "br_netfilter"
+  ip netns exec bs sysctl -qw net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1
+  ip -n bs link add br0 type bridge
+  ip -n bs addr add 10.93.0.1/24 dev br0
+  ip -n bs link set br0 up
+  ip -n bs link set wire0 master br0
+  ip -n bs link set air0 master br0
+  until_true 200 sh -c "$LINKHOLD status --socket $socket | grep -q 'bridges by iptables'" ||
+    fail "iptables does not join in: $($LINKHOLD status --socket $socket) $(tail -n 5 "$OUT/bridged.txt")"
+  ip netns exec air iperf3 -s -1 -D
+  until_true 50 sh -c 'ip netns exec air ss -ltn | grep -q :5201' || fail "nobody listens behind the bridge"
+  ip netns exec wire timeout 60 iperf3 -c 10.93.0.12 -n 2M > "$OUT/bridged-iperf.txt" || fail "nothing crosses the bridge: $(cat "$OUT/bridged-iperf.txt")"
+  $LINKHOLD status --socket $socket --json > "$OUT/status-bridged.json" || fail "status"
+  { ip netns exec bs nft list ruleset; ip netns exec bs iptables -t mangle -S; } > "$OUT/ruleset-bridged" 2>&1
+  kill $pid
+  wait $pid || fail "the end of the agent for the bridge"
+  { ip netns exec bs nft list ruleset; ip netns exec bs iptables -t mangle -S; } > "$OUT/ruleset-bridged-after" 2>&1
+  for port in wire air bs; do ip netns del $port; done
+}
 for round in $(seq 1 "${ROUNDS:-0}"); do
   for longer in 0 30; do
     tc -n ch qdisc replace dev eth0 root netem delay ${longer}ms limit 5000 || fail "no longer round trip"
@@ -236,6 +276,7 @@ record=$!
 until_true 100 test -s "$OUT/record-0" -a -s "$OUT/record-1" || fail "the recorders do not start"
 grep . /sys/class/net/wlan*/ifindex > "$OUT/ifindex"
 
+bridged_later
 mark "doctor"
 $LINKHOLD doctor agent > "$OUT/doctor" || fail "doctor: $(cat "$OUT/doctor")"
 grep -q "built without eBPF" "$OUT/doctor" || host_by_ebpf

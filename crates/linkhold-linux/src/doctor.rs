@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::agent::AgentConfig;
 use crate::command::is_installed;
-use crate::datapath::crossing::{BridgeNetfilter, Offload, look, offloads};
+use crate::datapath::crossing::{BridgeNetfilter, Offload, absence, look, offloads};
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
-use crate::datapath::rules::{BackendChoice, RulesError, probe};
+use crate::datapath::rules::{BackendChoice, RulesError, ipv6_refusal, probe};
 use crate::datapath::stacked::{Weight, stacked};
 use crate::host::kernel;
 use crate::interfaces::Kernel;
@@ -206,12 +206,20 @@ fn program(name: &'static str, package: &str, need: Need, installer: Option<&str
     }
 }
 
+/// True on OpenWrt, whose packages have names of their own.
+fn is_openwrt() -> bool {
+    std::path::Path::new("/etc/openwrt_release").exists()
+}
+
+/// Name of the check of iptables.
+const IPTABLES: &str = "iptables NFQUEUE";
+
 /// Namespaces, NFQUEUE and the rules that lead to it, tried in a namespace.
 fn packet_path(installer: Option<&str>) -> Vec<Check> {
     const NAMES: [(&str, Need); 3] = [
         ("NFQUEUE", Need::AgentAndTestbed),
         ("nftables queue", Need::AgentAndTestbed),
-        ("iptables NFQUEUE", Need::AgentAndTestbed),
+        (IPTABLES, Need::AgentAndTestbed),
     ];
     let as_root = || lacks_rights().then(|| AS_ROOT.to_owned());
     let unknown = |reason: &str| {
@@ -255,14 +263,19 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
             RulesError::NoBackend { iptables, .. } => iptables,
             RulesError::Refused(_) | RulesError::BridgeNeedsIptables => error.to_string(),
         });
-        (queue, nftables, iptables)
+        let without_ipv6 = iptables.as_ref().is_ok_and(|backend| backend.lacks_ipv6());
+        let refusal = if without_ipv6 { ipv6_refusal(INSTANCE) } else { None };
+        (queue, nftables, iptables, refusal)
     });
     match tried {
         Err(error) => checks.extend(unknown(&error.to_string())),
-        Ok((queue, nftables, iptables)) => {
-            let either = nftables.is_ok() || iptables.is_ok();
-            // What is installed and refuses lacks a part of the kernel.
-            let mends = |program: &str, package: &str, module: &str| match installer {
+        Ok((queue, nftables, iptables, refusal)) => {
+            let (is_nftables, either) = (nftables.is_ok(), nftables.is_ok() || iptables.is_ok());
+            // What is installed and refuses lacks a part of the kernel, which OpenWrt has in packages.
+            let mends = |program: &str, package: &str, module: &str, openwrt: &str| match installer {
+                Some(installer) if is_installed(program) && is_openwrt() => {
+                    Some(format!("{installer} {openwrt}"))
+                }
                 _ if is_installed(program) => Some(format!("modprobe {module}")),
                 Some(installer) => Some(format!("{installer} {package}")),
                 None => None,
@@ -271,21 +284,32 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
                 (
                     queue.map(|()| "packets can be queued".to_owned()),
                     false,
-                    Some("modprobe nfnetlink_queue".to_owned()),
+                    match installer {
+                        Some(installer) if is_openwrt() => Some(format!("{installer} kmod-nfnetlink-queue")),
+                        _ => Some("modprobe nfnetlink_queue".to_owned()),
+                    },
                 ),
                 (
                     nftables.map(|backend| backend.name().to_owned()),
                     either,
-                    mends("nft", "nftables", "nft_queue"),
+                    mends("nft", "nftables", "nft_queue", "kmod-nft-queue"),
                 ),
                 (
                     iptables.map(|backend| backend.name().to_owned()),
                     either,
-                    mends("iptables", "iptables", "xt_NFQUEUE"),
+                    mends("iptables", "iptables", "xt_NFQUEUE", "iptables-mod-nfqueue"),
                 ),
             ];
             for ((name, need), (answer, replaceable, remedy)) in NAMES.into_iter().zip(answers) {
                 checks.push(match answer {
+                    Ok(detail) if name == IPTABLES && refusal.is_some() => Check {
+                        name,
+                        need,
+                        // Where nftables works, iptables is not asked.
+                        outcome: if is_nftables { Outcome::Replaceable } else { Outcome::Limited },
+                        detail: format!("{detail}: {}", refusal.as_deref().unwrap_or_default()),
+                        remedy: None,
+                    },
                     Ok(detail) => works(name, need, detail),
                     Err(detail) if replaceable => {
                         Check { name, need, outcome: Outcome::Replaceable, detail, remedy: None }
@@ -311,7 +335,7 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
         Err(error) => return vec![check(Outcome::Unknown, error.to_string(), None)],
     };
     let absent = found.absent.into_iter().map(|interface| {
-        let detail = format!("there is no interface {interface}, so nothing crosses it");
+        let detail = format!("{}, so nothing crosses it", absence(&interface));
         check(Outcome::Limited, detail, Some("ip link".to_owned()))
     });
     let hidden =
@@ -373,7 +397,7 @@ fn frozen_senders() -> Check {
         name,
         need,
         outcome: Outcome::Replaceable,
-        detail: format!("{reason}; `host.freeze = \"window\"` needs none"),
+        detail: format!("{reason}; `freeze = \"window\"` needs none"),
         remedy,
     };
     if let Some(reason) = kernel::missing() {

@@ -38,7 +38,7 @@ use super::status::{Channel, MechanismStatus, Packets, RadioStatus, Status, Wind
 use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
-use crate::datapath::rules::{self, Backend, NotReplaced, REMOVAL_LIMIT, RuleSet, Rules};
+use crate::datapath::rules::{self, Backend, BackendChoice, NotReplaced, REMOVAL_LIMIT, RuleSet, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
@@ -61,6 +61,7 @@ pub struct Agent {
     control: Control,
     rules: Option<Rules>,
     rule_set: RuleSet,
+    choice: BackendChoice,
     replacement: Replacement,
     /// The guardian and when it started.
     guardian: Option<(Guardian, Instant)>,
@@ -190,7 +191,12 @@ impl Agent {
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
             processor,
-            failures: control.metrics_trouble().map(str::to_owned).into_iter().collect(),
+            failures: control
+                .metrics_trouble()
+                .map(str::to_owned)
+                .into_iter()
+                .chain(ipv6_trouble(backend))
+                .collect(),
             surroundings,
         };
         match config.radio_events {
@@ -216,8 +222,9 @@ impl Agent {
             }
         }
         core.announce_schedules();
-        let replacement = Replacement::new(move |set| rules::replace(set, backend), processors);
-        Ok(Self { core, control, rules: Some(rules), rule_set, replacement, guardian, _lock: lock })
+        let replacement = Replacement::new(rules::replace, processors);
+        let choice = config.datapath.backend;
+        Ok(Self { core, control, rules: Some(rules), rule_set, choice, replacement, guardian, _lock: lock })
     }
 
     /// Runs until `stop` is readable, then lets everything go and removes the rules.
@@ -253,6 +260,11 @@ impl Agent {
             self.core.handle_time();
             if self.core.surroundings.look_again(self.core.clock.now()) {
                 self.replace_rules();
+            }
+            if self.core.surroundings.take_arrival()
+                && let Some(nl80211) = &self.core.nl80211
+            {
+                nl80211.ask();
             }
             self.note_replacement();
             // Before the packets: what the radio says decides what becomes of them.
@@ -330,12 +342,10 @@ impl Agent {
     /// Has the rules replaced, since a radio came into a bridge or left one. Packets of the other radios go
     /// through the queue all the while.
     fn replace_rules(&mut self) {
-        let Some(rules) = &self.rules else { return };
-        let backend = rules.backend();
         self.rule_set.bridged = self.core.surroundings.bridged().clone();
-        if backend == Backend::Nftables && !self.rule_set.bridged.is_empty() {
-            let trouble =
-                "a radio was put into a bridge, for which the rules must be iptables': restart the agent";
+        if self.choice == BackendChoice::Nftables && !self.rule_set.bridged.is_empty() {
+            let trouble = "a radio was put into a bridge, and its packets pass the agent by: what is bridged needs iptables, whose \
+                           physdev match knows a bridge's ports; set `datapath.backend` to \"auto\" and restart the agent";
             self.core.surroundings.note_no_rules(trouble.to_owned());
             return;
         }
@@ -345,9 +355,14 @@ impl Agent {
     /// Takes over what became of it.
     fn note_replacement(&mut self) {
         let now = self.core.clock.now();
-        let (Some((set, result)), Some(rules)) = (self.replacement.poll(now), &self.rules) else { return };
+        let Some(rules) = &mut self.rules else { return };
+        let Some((set, result)) = self.replacement.poll(rules.backend(), now) else { return };
         let remedy = match result {
-            Ok(()) => return self.core.surroundings.note_rules(&set, rules.backend(), now),
+            Ok(backend) => {
+                rules.note_backend(backend);
+                self.core.rules_name = backend.name();
+                return self.core.surroundings.note_rules(&set, backend, now);
+            }
             Err(NotReplaced::Locked(_)) => "the agent tries again",
             Err(_) => "restart the agent",
         };
@@ -394,6 +409,16 @@ struct Ready {
     /// The guardian is gone.
     guardian: bool,
     control: bool,
+}
+
+/// What is told for good where IPv6 is in use and its flows pass unmanaged; the log has the reason.
+fn ipv6_trouble(backend: Backend) -> Option<String> {
+    let is_used = std::path::Path::new("/proc/net/if_inet6").exists();
+    (backend.lacks_ipv6() && is_used).then(|| {
+        "ip6tables cannot queue packets here, so IPv6 flows pass unmanaged: `linkhold doctor agent` says why; mend that and \
+         restart the agent"
+            .to_owned()
+    })
 }
 
 fn start_guardian(datapath: &NfQueue) -> Result<Guardian, AgentError> {

@@ -19,7 +19,7 @@ use linkhold_core::time::{Duration, Instant};
 use super::config::AgentConfig;
 use super::error::AgentError;
 use super::processor::roam;
-use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, look, offloads};
+use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, absence, look, offloads};
 use crate::datapath::rules::{Backend, RuleSet, lost};
 use crate::datapath::stacked::{Stacked, Weight, stacked};
 use crate::interfaces::Kernel;
@@ -96,6 +96,8 @@ pub struct Surroundings {
     wired: Vec<String>,
     radio: Vec<String>,
     crossings: Crossings,
+    /// A configured interface has appeared, and nobody has asked yet.
+    has_arrived: bool,
     crossings_watch: Watch<Option<Crossings>>,
     /// In words, each with what to change.
     offloads: Vec<String>,
@@ -138,6 +140,7 @@ impl Surroundings {
             wired: config.wired.clone(),
             radio: config.radio.clone(),
             crossings,
+            has_arrived: false,
             crossings_watch: watch_crossings,
             offloads: Vec::new(),
             offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors.clone(), now),
@@ -227,12 +230,18 @@ impl Surroundings {
         let before = std::mem::replace(&mut self.crossings, found);
         for name in before.absent.iter().filter(|name| !self.crossings.absent.contains(name)) {
             tracing::info!(interface = name, "the interface is there now");
+            self.has_arrived = true;
         }
         let old = Self::words(&before);
         for trouble in Self::words(&self.crossings).iter().filter(|trouble| !old.contains(trouble)) {
             tracing::warn!("{trouble}");
         }
         self.crossings.bridged != before.bridged
+    }
+
+    /// True once after a configured interface has appeared.
+    pub fn take_arrival(&mut self) -> bool {
+        std::mem::take(&mut self.has_arrived)
     }
 
     /// Pairs of a wired and a radio interface that are ports of one bridge.
@@ -289,9 +298,10 @@ impl Surroundings {
     }
 
     fn words(crossings: &Crossings) -> Vec<String> {
-        let absent = crossings.absent.iter().map(|name| {
-            format!("there is no interface {name} (yet); what crosses it is managed as soon as it appears")
-        });
+        let absent = crossings
+            .absent
+            .iter()
+            .map(|name| format!("{} (yet); what crosses it is managed as soon as it appears", absence(name)));
         let hidden = crossings.hidden.iter().map(ToString::to_string);
         absent.chain(hidden).chain(crossings.doubts.iter().cloned()).collect()
     }
@@ -334,6 +344,7 @@ mod tests {
             wired: vec!["eth0".to_owned()],
             radio: vec!["wlan0".to_owned()],
             crossings: Crossings::default(),
+            has_arrived: false,
             crossings_watch: Watch::new("interfaces", || None, LOOK_EVERY, Vec::new(), Instant::ZERO),
             offloads: Vec::new(),
             offload_watch: watching(find),
@@ -470,6 +481,23 @@ mod tests {
         }
         assert!((500..700).contains(&looks), "asked ten times a second: {looks}");
         assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_interface_that_appears_is_told_once() {
+        let mut around = quiet(Vec::new);
+        around.crossings.absent = vec!["wlan0".to_owned()];
+        let there = || Some(Crossings::default());
+        around.crossings_watch = Watch::new("interfaces", there, LOOK_EVERY, Vec::new(), Instant::ZERO);
+        assert!(!around.take_arrival());
+        for _ in 0..2_000 {
+            assert!(!around.look_again(around.next_look()), "no rule changes with it");
+            if around.crossings.absent.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!((around.take_arrival(), around.take_arrival()), (true, false));
     }
 
     #[test]

@@ -89,6 +89,18 @@ pub fn look(
             found.absent.push(name.clone());
             return Ok(None);
         };
+        if interface.name != *name {
+            // The kernel finds interfaces by their other names, too (net/core/dev.c, `netdev_name_node_lookup`);
+            // the firewall knows the one name alone.
+            let (name, known) = (name.clone(), interface.name);
+            found.hidden.push(Hidden {
+                reason: format!(
+                    "{name} is another name (`altname`) of {known}, by which the firewall knows it"
+                ),
+                remedy: format!("write {known} in place of {name}"),
+            });
+            return Ok(None);
+        }
         if whole && interface.largest_aggregate > LONGEST_NAMED {
             found.doubts.push(unreadable_aggregates(&interface));
         }
@@ -101,6 +113,9 @@ pub fn look(
         for wired in wired.iter().flatten() {
             look_at_pair(wired, radio, netfilter, &mut found);
         }
+    }
+    if wired.is_empty() {
+        found.hidden.extend(radio.iter().flatten().filter_map(Attached::hidden_from_a_host));
     }
     found.hidden.dedup();
     found.doubts.dedup();
@@ -131,6 +146,23 @@ impl Attached {
         self.controller.as_ref().filter(|one| matches!(one.kind, Kind::Bridge { .. }))
     }
 
+    /// Why a host's own packets do not have this interface's name, if they have not.
+    fn hidden_from_a_host(&self) -> Option<Hidden> {
+        if let Some(hidden) = self.hidden_by_vrf() {
+            return Some(hidden);
+        }
+        let (name, controller) = (&self.name, &self.controller.as_ref()?.name);
+        Some(Hidden {
+            reason: format!(
+                "{name} is a port of {controller}, under whose name this host's own packets come and go"
+            ),
+            remedy: format!(
+                "write {controller} in place of {name} under `radio`; where {name} is Wi-Fi, tell of silences by \
+                 `linkhold signal`, because nl80211 knows {name} only"
+            ),
+        })
+    }
+
     /// Why a VRF hides it, if one does. Packets come in by the VRF and go out by its port, so the rules of a
     /// pair, one for each direction, match only one of them, whichever name they have.
     fn hidden_by_vrf(&self) -> Option<Hidden> {
@@ -153,6 +185,18 @@ impl Attached {
                  network namespace"
             ),
         })
+    }
+}
+
+/// That an interface is not there, in words.
+#[must_use]
+pub fn absence(name: &str) -> String {
+    // `ip link` shows an interface with the one that it stands on.
+    match name.split_once('@') {
+        Some((own, _)) if !own.is_empty() => {
+            format!("there is no interface {name}: what `ip link` shows as {name} is called {own}")
+        }
+        _ => format!("there is no interface {name}"),
     }
 }
 
@@ -473,6 +517,49 @@ mod tests {
         ];
         let told = reasons(&look_at(switch, BOTH));
         assert!(told.contains("ovs-vsctl del-port wlan0") && !told.contains("write ovs-system"), "{told}");
+    }
+
+    #[test]
+    fn a_hosts_radio_that_is_a_port_is_hidden_and_its_own_is_not() {
+        let host = |controller, kind| {
+            let table = Table(vec![("wlan0", Kind::Other, controller), ("upper", kind, None)]);
+            reasons(&look(&[], &["wlan0".to_owned()], true, &table, NEITHER).unwrap())
+        };
+        assert_eq!(host(None, PLAIN_BRIDGE), "");
+        for kind in [PLAIN_BRIDGE, Kind::Other] {
+            let told = host(Some(1), kind);
+            assert!(
+                told.contains("write upper in place of wlan0 under `radio`; where wlan0 is Wi-Fi"),
+                "{told}"
+            );
+        }
+        assert!(host(Some(1), Kind::Vrf).contains("wlan0 is in the VRF upper"));
+    }
+
+    /// The kernel answers for `altname`s, too, and the rules would match nothing.
+    #[test]
+    fn another_name_of_an_interface_is_refused_with_the_one_to_write() {
+        struct Renamed;
+        impl Lookup for Renamed {
+            fn named(&self, name: &str) -> io::Result<Option<Interface>> {
+                let name = if name == "wlp3s0" { "wlan0" } else { name }.to_owned();
+                Ok(Some(Interface { name, kind: Kind::Other, controller: None, largest_aggregate: 0 }))
+            }
+            fn at(&self, _index: u32) -> io::Result<Option<Interface>> {
+                Ok(None)
+            }
+        }
+        let found = look(&["eth0".to_owned()], &["wlp3s0".to_owned()], true, &Renamed, NEITHER).unwrap();
+        let told = reasons(&found);
+        assert!(told.contains("wlp3s0 is another name (`altname`) of wlan0"), "{told}");
+        assert!(told.ends_with("write wlan0 in place of wlp3s0"), "{told}");
+    }
+
+    #[test]
+    fn a_name_copied_from_ip_link_is_told_without_the_interface_below() {
+        assert_eq!(absence("wlan0"), "there is no interface wlan0");
+        assert!(absence("lan1@eth0").ends_with("what `ip link` shows as lan1@eth0 is called lan1"));
+        assert_eq!(absence("@eth0"), "there is no interface @eth0");
     }
 
     #[test]

@@ -41,6 +41,13 @@ const PRIORITY: i32 = -150;
 pub enum Backend {
     /// nftables with its own `queue` statement.
     Nftables,
+    /// nftables for what is routed; iptables for what crosses a bridge, because a radio was put into one after
+    /// the agent's start. No packet meets both: a bridged one has the bridge's name to nftables, and a routed
+    /// one is not bridged to iptables.
+    Both {
+        /// As below.
+        ipv6: bool,
+    },
     /// iptables and ip6tables with the NFQUEUE target.
     Iptables {
         /// False if ip6tables cannot queue here; IPv6 flows then pass unmanaged.
@@ -54,6 +61,8 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nftables => "nftables",
+            Self::Both { ipv6: true } => "nftables, bridges by iptables",
+            Self::Both { ipv6: false } => "nftables, bridges by iptables (IPv4 only)",
             Self::Iptables { ipv6: true } => "iptables",
             Self::Iptables { ipv6: false } => "iptables (IPv4 only)",
         }
@@ -63,8 +72,24 @@ impl Backend {
     const fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Nftables => &["nft"],
+            Self::Both { ipv6: true } => &["nft", "iptables", "ip6tables"],
+            Self::Both { ipv6: false } => &["nft", "iptables"],
             Self::Iptables { ipv6: true } => &["iptables", "ip6tables"],
             Self::Iptables { ipv6: false } => &["iptables"],
+        }
+    }
+
+    /// True if IPv6 flows pass unmanaged.
+    #[must_use]
+    pub const fn lacks_ipv6(self) -> bool {
+        matches!(self, Self::Both { ipv6: false } | Self::Iptables { ipv6: false })
+    }
+
+    /// The crossings whose rules are iptables'.
+    const fn by_iptables(self) -> Part {
+        match self {
+            Self::Nftables | Self::Both { .. } => Part::Bridged,
+            Self::Iptables { .. } => Part::All,
         }
     }
 }
@@ -122,6 +147,14 @@ pub struct RuleSet {
     /// Wired and radio interfaces that are ports of one bridge: what crosses between them is bridged, not
     /// routed, and so is matched by port (`physdev`).
     pub bridged: BTreeSet<(String, String)>,
+}
+
+/// Some of a set's crossings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    /// Those within a bridge.
+    Bridged,
 }
 
 /// What one rule matches, and its queue.
@@ -207,10 +240,9 @@ impl RuleSet {
 
     /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the
     /// jumps to it.
-    #[must_use]
-    pub fn iptables_script(&self) -> String {
+    fn iptables_script(&self, part: Part) -> String {
         let chain = chain_name(&self.instance);
-        let mut script = self.iptables_chain();
+        let mut script = self.iptables_chain(part);
         for hook in self.traffic.hooks() {
             // Writing to a string cannot fail.
             let _ = writeln!(script, "-A {} -j {chain}", hook.iptables());
@@ -222,18 +254,19 @@ impl RuleSet {
     /// The same rules in the place of those that are in the chain: it is named, so it is emptied first, also
     /// with `--noflush` (iptables-restore(8)). The jumps stay as they are, so that somebody who took them out
     /// does not find them in again.
-    fn iptables_replacement(&self) -> String {
-        self.iptables_chain() + "COMMIT\n"
+    fn iptables_replacement(&self, part: Part) -> String {
+        self.iptables_chain(part) + "COMMIT\n"
     }
 
     /// The chain and its rules, in a table that is not committed yet.
-    fn iptables_chain(&self) -> String {
+    fn iptables_chain(&self, part: Part) -> String {
         let chain = chain_name(&self.instance);
         let mut script = format!("*mangle\n:{chain} - [0:0]\n");
         // Writing to a string cannot fail.
         match self.traffic {
             Traffic::Forwarded => {
-                for Crossing { from, to, queue, bridged } in self.crossings() {
+                let is_here = |crossing: &Crossing<'_>| crossing.bridged || part == Part::All;
+                for Crossing { from, to, queue, bridged } in self.crossings().filter(is_here) {
                     let crosses = if bridged {
                         format!("-m physdev --physdev-is-bridged --physdev-in {from} --physdev-out {to}")
                     } else {
@@ -281,7 +314,7 @@ impl RuleSet {
     }
 
     /// True if a listing of the mangle table by `iptables -S` has every rule and every jump to them.
-    fn stands_in_iptables(&self, listing: &str) -> bool {
+    fn stands_in_iptables(&self, listing: &str, part: Part) -> bool {
         let chain = chain_name(&self.instance);
         let own = format!("-A {chain} ");
         let rules = |text: &str| text.lines().filter(|line| line.starts_with(&own)).count();
@@ -289,7 +322,7 @@ impl RuleSet {
             let jump = format!("-A {} -j {chain}", hook.iptables());
             listing.lines().any(|line| line.trim_end() == jump)
         };
-        rules(listing) >= rules(&self.iptables_script()) && self.traffic.hooks().iter().all(jumps)
+        rules(listing) >= rules(&self.iptables_script(part)) && self.traffic.hooks().iter().all(jumps)
     }
 
     /// What is queued, as iptables calls it.
@@ -334,7 +367,7 @@ pub enum RulesError {
         /// What iptables said.
         iptables: String,
     },
-    /// nftables is insisted on, and a radio is bridged.
+    /// nftables alone is insisted on, and a radio is bridged.
     #[error(
         "a bridged radio needs iptables, whose physdev match knows a bridge's ports: set `datapath.backend` to \"auto\" or \"iptables\""
     )]
@@ -384,20 +417,13 @@ impl Rules {
     }
 
     fn put_in(&self, set: &RuleSet) -> Result<(), RulesError> {
-        let backend = self.backend;
-        match backend {
-            Backend::Nftables => {
-                run_with_input("nft", &["-f", "-"], &set.nft_script()).map_err(refused("nft"))?;
-            }
-            Backend::Iptables { ipv6 } => {
-                let script = set.iptables_script();
-                restore("iptables-restore", &script).map_err(refused("iptables-restore"))?;
-                if ipv6 {
-                    restore("ip6tables-restore", &script).map_err(refused("ip6tables-restore"))?;
-                } else {
-                    tracing::warn!("ip6tables does not work here: IPv6 flows pass unmanaged");
-                }
-            }
+        let programs = self.backend.programs();
+        if programs.contains(&"nft") {
+            run_with_input("nft", &["-f", "-"], &set.nft_script()).map_err(refused("nft"))?;
+        }
+        let script = set.iptables_script(self.backend.by_iptables());
+        for program in programs.iter().filter_map(|program| restore_of(program)) {
+            restore(program, &script).map_err(refused(program))?;
         }
         Ok(())
     }
@@ -406,6 +432,11 @@ impl Rules {
     #[must_use]
     pub fn backend(&self) -> Backend {
         self.backend
+    }
+
+    /// [`replace`] put rules in by this backend.
+    pub fn note_backend(&mut self, backend: Backend) {
+        self.backend = backend;
     }
 }
 
@@ -447,20 +478,17 @@ impl Rules {
 
     /// What removes the rules, in words.
     fn remedy(&self) -> String {
-        let commands = match self.backend {
-            Backend::Nftables => {
-                format!("`nft delete table inet {TABLE}`, once no other agent runs here")
+        let chain = chain_name(&self.instance);
+        let commands = self.backend.programs().iter().flat_map(|program| {
+            if *program == "nft" {
+                let table = format!("`nft delete table inet {TABLE}`, once no other agent runs here");
+                return vec![table];
             }
-            Backend::Iptables { .. } => {
-                let chain = chain_name(&self.instance);
-                let commands = self.backend.programs().iter().flat_map(|program| {
-                    let jumps = self.hooks.iter().map(|hook| format!("-D {} -j {chain}", hook.iptables()));
-                    let steps = jumps.chain([format!("-F {chain}"), format!("-X {chain}")]);
-                    steps.map(move |step| format!("`{program} -t mangle {step}`"))
-                });
-                commands.collect::<Vec<_>>().join(", ")
-            }
-        };
+            let jumps = self.hooks.iter().map(|hook| format!("-D {} -j {chain}", hook.iptables()));
+            let steps = jumps.chain([format!("-F {chain}"), format!("-X {chain}")]);
+            steps.map(|step| format!("`{program} -t mangle {step}`")).collect()
+        });
+        let commands = commands.collect::<Vec<_>>().join(", ");
         format!(
             "the next start of this agent removes what is left, or {commands} (docs/router.md, Uninstall)"
         )
@@ -475,45 +503,67 @@ impl Drop for Rules {
 
 fn remove_rules(backend: Backend, instance: &str, holder: Holder) {
     let turn = Turn::take();
-    match backend {
-        Backend::Nftables => {
-            if let Err(error) = shared_table::take_out(instance)
-                && let Some(error) = in_words_of_removal("nft", &error)
-            {
-                tracing::warn!("could not remove the rules from the nftables table {TABLE}: {error}");
-            }
-        }
-        Backend::Iptables { ipv6 } => {
-            remove_iptables("iptables", instance);
-            if ipv6 {
-                remove_iptables("ip6tables", instance);
-            }
+    for program in backend.programs() {
+        if *program != "nft" {
+            remove_iptables(program, instance);
+        } else if let Err(error) = shared_table::take_out(instance)
+            && let Some(error) = in_words_of_removal("nft", &error)
+        {
+            tracing::warn!("could not remove the rules from the nftables table {TABLE}: {error}");
         }
     }
     turn.let_go(holder);
 }
 
-/// Replaces the rules by those of `set`, in one transaction of each firewall program. A packet meets the old
-/// rules or the new ones: what both queue never passes the queue by, and so overtakes nothing. It runs
+/// Replaces the rules by those of `set`, in one transaction of each firewall program, and answers by which
+/// backend they are in now: where a radio was put into a bridge, iptables joins nftables. A packet meets the
+/// old rules or the new ones: what both queue never passes the queue by, and so overtakes nothing. It runs
 /// programs, which take milliseconds, and many seconds where another program has the firewall locked.
 ///
 /// # Errors
 /// [`NotReplaced`] if a program refuses or cannot; its old rules are in then.
-pub fn replace(set: &RuleSet, backend: Backend) -> Result<(), NotReplaced> {
-    match backend {
-        Backend::Nftables => {
-            run_with_input("nft", &["-f", "-"], &set.nft_replacement()).map_err(not_replaced)?;
-        }
-        Backend::Iptables { ipv6 } => {
-            let script = set.iptables_replacement();
-            restore("iptables-restore", &script).map_err(locked_or_refused("iptables-restore"))?;
-            if ipv6 {
-                restore("ip6tables-restore", &script).map_err(locked_or_refused("ip6tables-restore"))?;
+pub fn replace(set: &RuleSet, backend: Backend) -> Result<Backend, NotReplaced> {
+    let programs = backend.programs();
+    if programs.contains(&"nft") {
+        run_with_input("nft", &["-f", "-"], &set.nft_replacement()).map_err(not_replaced)?;
+    }
+    let script = set.iptables_replacement(backend.by_iptables());
+    for program in programs.iter().filter_map(|program| restore_of(program)) {
+        restore(program, &script).map_err(locked_or_refused(program))?;
+    }
+    let backend = match backend {
+        Backend::Nftables if !set.bridged.is_empty() => join_iptables(set)?,
+        _ => backend,
+    };
+    tracing::info!(backend = backend.name(), "the rules follow a change of the bridges");
+    Ok(backend)
+}
+
+/// Puts the rules of bridged crossings in by iptables, beside nftables' for the others. After a failure there
+/// are none of them.
+fn join_iptables(set: &RuleSet) -> Result<Backend, NotReplaced> {
+    let script = set.iptables_script(Part::Bridged);
+    let put_in = || -> Result<Backend, NotReplaced> {
+        restore("iptables-restore", &script).map_err(locked_or_refused("iptables-restore"))?;
+        let ipv6 = match restore("ip6tables-restore", &script) {
+            Ok(()) => true,
+            Err(error) => match locked_or_refused("ip6tables-restore")(error) {
+                NotReplaced::Refused(error) => {
+                    tracing::warn!(%error, "IPv6 flows across the bridge pass unmanaged");
+                    false
+                }
+                locked @ NotReplaced::Locked(_) => return Err(locked),
+            },
+        };
+        Ok(Backend::Both { ipv6 })
+    };
+    put_in().inspect_err(|_| {
+        for program in (Backend::Both { ipv6: true }).programs() {
+            if *program != "nft" {
+                remove_iptables(program, &set.instance);
             }
         }
-    }
-    tracing::info!(backend = backend.name(), "the rules follow a change of the bridges");
-    Ok(())
+    })
 }
 
 /// The firewall programs whose rules of this set are gone from the kernel, all or some: somebody flushed
@@ -521,12 +571,10 @@ pub fn replace(set: &RuleSet, backend: Backend) -> Result<(), NotReplaced> {
 /// milliseconds.
 #[must_use]
 pub fn lost(set: &RuleSet, backend: Backend) -> Vec<&'static str> {
-    let stands = |program: &str| match backend {
-        Backend::Nftables => {
-            run("nft", &["list", "table", "inet", TABLE]).map(|listing| set.stands_in_nft(&listing))
-        }
-        Backend::Iptables { .. } => {
-            iptables(program, &["-S"]).map(|listing| set.stands_in_iptables(&listing))
+    let stands = |program: &str| match program {
+        "nft" => run("nft", &["list", "table", "inet", TABLE]).map(|listing| set.stands_in_nft(&listing)),
+        _ => {
+            iptables(program, &["-S"]).map(|listing| set.stands_in_iptables(&listing, backend.by_iptables()))
         }
     };
     let is_lost = |program: &&str| match stands(program) {
@@ -573,12 +621,22 @@ pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesErro
                 if choice == BackendChoice::Auto {
                     tracing::info!(reason = nftables, "nftables cannot queue packets here, iptables can");
                 }
-                return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables", instance).is_ok() });
+                let refusal = ipv6_refusal(instance);
+                if let Some(reason) = &refusal {
+                    tracing::warn!(reason, "ip6tables does not work here: IPv6 flows pass unmanaged");
+                }
+                return Ok(Backend::Iptables { ipv6: refusal.is_none() });
             }
             Err(error) => in_words("iptables", &error),
         },
     };
     Err(RulesError::NoBackend { nftables, iptables })
+}
+
+/// Why ip6tables cannot queue packets here; `None` if it can.
+#[must_use]
+pub fn ipv6_refusal(instance: &str) -> Option<String> {
+    probe_iptables("ip6tables", instance).err().map(|error| in_words("ip6tables", &error))
 }
 
 fn refused(program: &'static str) -> impl FnOnce(CommandError) -> RulesError {
@@ -615,6 +673,11 @@ fn in_words(program: &str, error: &CommandError) -> String {
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
     if program == "nft" && says(&["no such file or directory", "not supported", "could not process"]) {
         "this kernel has no `queue` statement (module nft_queue)".to_owned()
+    } else if says(&["table does not exist"]) {
+        let module = if program.starts_with("ip6") { "ip6table_mangle" } else { "iptable_mangle" };
+        format!("this kernel has no mangle table (module {module})")
+    } else if says(&["can't open lock file"]) {
+        format!("`{program}` cannot open its lock file, /run/xtables.lock: `touch /run/xtables.lock`")
     } else if says(&["physdev"]) {
         "this kernel does not match a bridge's ports (module xt_physdev)".to_owned()
     } else if says(&["missing kernel module", "no chain/target/match", "not supported", "does not exist"]) {
@@ -694,6 +757,15 @@ fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
     let mut all = vec!["-w", "10", "-t", "mangle"];
     all.extend_from_slice(args);
     run(program, &all)
+}
+
+/// The program that makes a script's changes for one of iptables; none for nft.
+fn restore_of(program: &str) -> Option<&'static str> {
+    match program {
+        "iptables" => Some("iptables-restore"),
+        "ip6tables" => Some("ip6tables-restore"),
+        _ => None,
+    }
 }
 
 /// Makes a script's changes as one: there is never half of them, and one program is faster than six. What the
@@ -788,7 +860,7 @@ mod tests {
 "#
         );
         assert_eq!(
-            set(&[]).iptables_script(),
+            set(&[]).iptables_script(Part::All),
             "*mangle
 :LINKHOLD-a - [0:0]
 -A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
@@ -814,8 +886,8 @@ COMMIT
             assert!(!script.contains("hook") && !script.contains("jump"), "{script}");
         }
         let jump = "-A FORWARD -j LINKHOLD-a\n";
-        assert!(set.iptables_script().contains(jump));
-        assert_eq!(set.iptables_replacement(), set.iptables_script().replace(jump, ""));
+        assert!(set.iptables_script(Part::All).contains(jump));
+        assert_eq!(set.iptables_replacement(Part::All), set.iptables_script(Part::All).replace(jump, ""));
     }
 
     #[test]
@@ -828,7 +900,7 @@ COMMIT
             ),
             "{nft}"
         );
-        let iptables = both.iptables_script();
+        let iptables = both.iptables_script(Part::All);
         for line in [
             "-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass\n",
             "-A LINKHOLD-a -i wlan0 -o eth0 -p udp -j NFQUEUE --queue-num 101 --queue-bypass\n",
@@ -866,7 +938,7 @@ COMMIT
 "#
         );
         assert_eq!(
-            host.iptables_script(),
+            host.iptables_script(Part::All),
             "*mangle
 :LINKHOLD-a - [0:0]
 -A LINKHOLD-a -i wlan0 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 100 --queue-bypass
@@ -882,7 +954,7 @@ COMMIT
 
     #[test]
     fn ports_of_one_bridge_are_matched_by_port() {
-        let script = set(&[("eth0", "wlan1")]).iptables_script();
+        let script = set(&[("eth0", "wlan1")]).iptables_script(Part::All);
         for line in [
             "-A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass\n",
             "-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in eth0 --physdev-out wlan1 -p tcp \
@@ -893,6 +965,33 @@ COMMIT
             assert!(script.contains(line), "{line}\n{script}");
         }
         assert_eq!(script.lines().count(), 8);
+    }
+
+    /// Beside nftables' rules for the other radio.
+    #[test]
+    fn beside_nftables_only_what_is_bridged_is_matched_by_port() {
+        let set = set(&[("eth0", "wlan1")]);
+        let backend = Backend::Both { ipv6: true };
+        assert_eq!(
+            set.iptables_script(backend.by_iptables()),
+            "*mangle
+:LINKHOLD-a - [0:0]
+-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in eth0 --physdev-out wlan1 -p tcp -j NFQUEUE --queue-num 102 --queue-bypass
+-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in wlan1 --physdev-out eth0 -p tcp -j NFQUEUE --queue-num 103 --queue-bypass
+-A FORWARD -j LINKHOLD-a
+COMMIT
+"
+        );
+        let nft = set.nft_replacement();
+        assert!(nft.contains("wlan0") && !nft.contains("wlan1"), "{nft}");
+        let rules =
+            Rules { backend, instance: "a".to_owned(), hooks: Traffic::Forwarded.hooks(), holder: None };
+        let remedy = rules.remedy();
+        for command in
+            ["nft delete table inet linkhold", "iptables -t mangle -X LINKHOLD-a", "ip6tables -t mangle -F"]
+        {
+            assert!(remedy.contains(command), "{remedy}");
+        }
     }
 
     #[test]
@@ -937,12 +1036,15 @@ COMMIT
 -A LINKHOLD-a -p tcp -m physdev --physdev-in wlan1 --physdev-out eth0 --physdev-is-bridged -j NFQUEUE --queue-num 103 --queue-bypass
 -A LINKHOLD-ab -i x -o y -p tcp -j NFQUEUE --queue-num 200 --queue-bypass
 ";
-        assert!(set.stands_in_iptables(&[chains, jumps, rules].concat()));
-        assert!(!set.stands_in_iptables(&[chains, "-A FORWARD -j LINKHOLD-ab\n", rules].concat()), "no jump");
-        assert!(!set.stands_in_iptables(chains), "`iptables -F` leaves the chain");
+        assert!(set.stands_in_iptables(&[chains, jumps, rules].concat(), Part::All));
+        assert!(
+            !set.stands_in_iptables(&[chains, "-A FORWARD -j LINKHOLD-ab\n", rules].concat(), Part::All),
+            "no jump"
+        );
+        assert!(!set.stands_in_iptables(chains, Part::All), "`iptables -F` leaves the chain");
         let (_, three) = rules.split_once('\n').unwrap();
-        assert!(!set.stands_in_iptables(&[chains, jumps, three].concat()), "a rule is gone");
-        assert!(!set.stands_in_iptables(""));
+        assert!(!set.stands_in_iptables(&[chains, jumps, three].concat(), Part::All), "a rule is gone");
+        assert!(!set.stands_in_iptables("", Part::All));
     }
 
     #[test]
@@ -989,6 +1091,13 @@ COMMIT
             "iptables v1.8.9 (nf_tables): Extension NFQUEUE revision 0 not supported, missing kernel module?",
         );
         assert_eq!(in_words("iptables", &target), "this kernel has no NFQUEUE target (module xt_NFQUEUE)");
+        // iptables' legacy back end.
+        let table = failed(
+            "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `mangle': Table does not exist (do you need to insmod?)",
+        );
+        assert_eq!(in_words("ip6tables", &table), "this kernel has no mangle table (module ip6table_mangle)");
+        let lock = failed("Fatal: can't open lock file /run/xtables.lock: Read-only file system");
+        assert!(in_words("iptables", &lock).ends_with("`touch /run/xtables.lock`"));
         let other = failed("segmentation fault at /dev/stdin:3");
         assert_eq!(in_words("nft", &other), "`nft` refuses the rules; LINKHOLD_LOG=debug shows its words");
         let absent = run("linkhold-no-such-program", &[]).unwrap_err();

@@ -73,12 +73,21 @@ fn judge(
             };
             // What a port of a bridge or a bond carries is its controller's, which is looked at elsewhere.
             let routes = lower.controller.is_some() || carries_ip(lower)?;
-            let weight = match weight {
-                Weight::Possible if routes => continue,
-                _ if routes => Weight::Hint,
-                weight => weight,
+            let one = match weight {
+                // A modem often has an address of its own beside the session. A radio is no modem.
+                Weight::Possible if routes && key == "radio" => continue,
+                Weight::Possible if routes => {
+                    Stacked { weight: Weight::Hint, hidden: session_beside(&upper) }
+                }
+                _ => {
+                    let weight = if routes { Weight::Hint } else { weight };
+                    Stacked { weight, hidden: words(weight, key, &lower.name, &upper) }
+                }
             };
-            found.push(Stacked { weight, hidden: words(weight, key, &lower.name, &upper) });
+            // Which of several wired interfaces has the session is not known.
+            if !found.contains(&one) {
+                found.push(one);
+            }
         }
     }
     Ok(found)
@@ -104,6 +113,16 @@ fn above<'a>(lower: &Member, all: &'a [Member], is_end: impl Fn(&Member) -> bool
         }
     }
     found
+}
+
+/// A PPP session beside wired interfaces that route by themselves.
+fn session_beside(session: &str) -> Hidden {
+    Hidden {
+        reason: format!(
+            "packets of {session} (PPP, as of PPPoE) are not seen under the name of the interface below"
+        ),
+        remedy: format!("write {session} under `wired`, too, if its traffic shall be managed"),
+    }
 }
 
 fn words(weight: Weight, key: &str, lower: &str, upper: &str) -> Hidden {
@@ -273,7 +292,11 @@ mod tests {
         assert_eq!((found.len(), found[0].0), (1, Weight::Possible));
         assert!(found[0].1.contains("packets may cross ppp0"), "{found:?}");
         assert!(found[0].1.contains("write ppp0 in place of eth0 under `wired`"), "{found:?}");
-        assert_eq!(told(all(true), &["eth0"]), []);
+        // With an address for the modem.
+        let found = told(all(true), &["eth0", "eth0"]);
+        assert_eq!((found.len(), found[0].0), (1, Weight::Hint));
+        assert!(found[0].1.contains("write ppp0 under `wired`, too, if"), "{found:?}");
+        assert_eq!(told(all(true), &["eth0", "ppp0"]), []);
         assert_eq!((told(all(false), &["ppp0"]), told(all(false), &["eth0", "ppp0"])), (vec![], vec![]));
         for change in
             [|eth0: &mut Member| eth0.is_up = false, |eth0: &mut Member| eth0.medium = Medium::Other]

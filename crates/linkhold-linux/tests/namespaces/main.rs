@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 67] = [
+    let tests: [NamedTest; 69] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -109,6 +109,7 @@ fn main() -> ExitCode {
         plain("a_full_queue_fails_open", failure::full_queue_fails_open),
         timed("kills_at_random_times_stop_no_transfer", kills::a_few),
         plain("nftables_reads_the_rules", rules::nftables_reads_the_rules),
+        plain("iptables_joins_nftables_for_a_bridge", rules::iptables_joins_nftables_for_a_bridge),
         plain("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
         plain("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
         plain("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
@@ -151,6 +152,10 @@ fn main() -> ExitCode {
             host::congestion_controls_come_and_go,
         ),
         plain("a_host_that_joins_beside_a_doctor_freezes_its_senders", host::joined_beside_a_doctor),
+        plain(
+            "a_host_takes_over_the_default_congestion_control",
+            host::the_default_congestion_control_is_taken_over,
+        ),
         timed("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
         timed("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
         timed("a_thaw_wakes_senders_that_had_no_timeout", host::a_thaw_wakes_senders_that_had_no_timeout),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::command::{CommandError, is_installed};
-use linkhold_linux::datapath::rules::{RuleSet, Traffic};
+use linkhold_linux::datapath::rules::{Backend, RuleSet, Rules, Traffic, lost, replace};
 use linkhold_linux::datapath::shared_table::{TABLE, Turn, take_out};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{RADIO, ThreeHosts, WIRED};
@@ -18,6 +18,68 @@ use crate::capture::Capture;
 use crate::service::{METRICS, scrape};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
+
+/// A radio is put into a bridge while the rules are nftables', which knows no bridge's ports: iptables joins in
+/// for what crosses the bridge, and is taken out with the rest. Where all is bridged, nftables' own chain is
+/// empty, so this runs on a kernel without nftables' `queue`.
+pub fn iptables_joins_nftables_for_a_bridge() -> Outcome {
+    if !["nft", "iptables", "ip6tables"].into_iter().all(is_installed) {
+        return skipped("`nft`, `iptables` and `ip6tables` are not all installed");
+    }
+    let netns = NetNs::create("join")?;
+    let set = RuleSet {
+        datagrams: true,
+        instance: "join".to_owned(),
+        wired: vec![WIRED.to_owned()],
+        radio: vec![RADIO.to_owned()],
+        queue: 4710,
+        traffic: Traffic::Forwarded,
+        bridged: std::collections::BTreeSet::from([(WIRED.to_owned(), RADIO.to_owned())]),
+    };
+    let both = Backend::Both { ipv6: true };
+    netns.enter(|| -> Outcome {
+        let mut rules = Rules::install(&set, Backend::Nftables)?;
+        assert_eq!(lost(&set, Backend::Nftables), Vec::<&str>::new());
+        let backend = replace(&set, Backend::Nftables)?;
+        assert_eq!((backend, lost(&set, backend)), (both, vec![]));
+        rules.note_backend(backend);
+        // Again, as when another radio follows.
+        assert_eq!(replace(&set, backend)?, both);
+        let standing = mangle(&netns)?;
+        for program in ["iptables", "ip6tables"] {
+            let rules = standing.iter().filter(|(of, line)| *of == program && line.contains("--physdev-in"));
+            assert_eq!(rules.count(), 4, "TCP and UDP, each way: {standing:?}");
+            let jumps =
+                standing.iter().filter(|(of, line)| *of == program && line == "-A FORWARD -j LINKHOLD-join");
+            assert_eq!(jumps.count(), 1, "{standing:?}");
+        }
+        netns.run("ip6tables", &["-t", "mangle", "-F", "LINKHOLD-join"])?;
+        assert_eq!(lost(&set, backend), ["ip6tables"]);
+        drop(rules);
+        assert!(!mangle(&netns)?.iter().any(|(_, line)| line.contains("LINKHOLD")), "{:?}", mangle(&netns)?);
+        assert!(netns.run("nft", &["list", "table", "inet", TABLE]).is_err(), "the table is gone");
+
+        // What iptables refuses is not in by half.
+        let long = RuleSet { radio: vec!["a-name-that-is-too-long".to_owned()], ..set.clone() };
+        let bridged = long.radio.iter().map(|radio| (WIRED.to_owned(), radio.clone())).collect();
+        let long = RuleSet { bridged, ..long };
+        let rules = Rules::install(&long, Backend::Nftables)?;
+        assert!(replace(&long, Backend::Nftables).is_err());
+        assert!(!mangle(&netns)?.iter().any(|(_, line)| line.contains("LINKHOLD")), "{:?}", mangle(&netns)?);
+        drop(rules);
+        Ok(())
+    })?
+}
+
+/// The mangle tables' lines, each with its program.
+fn mangle(netns: &NetNs) -> Result<Vec<(&'static str, String)>, CommandError> {
+    let mut lines = Vec::new();
+    for program in ["iptables", "ip6tables"] {
+        let listing = netns.run(program, &["-t", "mangle", "-S"])?;
+        lines.extend(listing.lines().map(|line| (program, line.trim().to_owned())));
+    }
+    Ok(lines)
+}
 
 /// nft reads the rules as they are meant. The kernel takes them, except for `queue` itself where it has none.
 pub fn nftables_reads_the_rules() -> Outcome {

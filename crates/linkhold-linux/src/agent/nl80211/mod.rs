@@ -110,10 +110,19 @@ impl Nl80211 {
             }
         }
         ask |= self.translator.take_question();
-        if ask && let Err(error) = self.socket.ask_for_interfaces() {
-            tracing::debug!(%error, "nl80211 cannot be asked for the interfaces");
+        if ask {
+            self.ask();
         }
         Ok(&self.signals)
+    }
+
+    /// Asks which wireless interfaces there are; the answers are read like what is told. nl80211 tells of none
+    /// that gets another name (net/wireless/core.c, `cfg80211_netdev_notifier_call`), as udev gives to one
+    /// that has just appeared.
+    pub fn ask(&self) {
+        if let Err(error) = self.socket.ask_for_interfaces() {
+            tracing::debug!(%error, "nl80211 cannot be asked for the interfaces");
+        }
     }
 
     /// What it has heard so far.
