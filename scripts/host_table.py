@@ -11,6 +11,7 @@ and fails if the page is not what it would write.
 """
 
 import argparse
+import math
 import pathlib
 import statistics
 import sys
@@ -125,16 +126,25 @@ def burst_fits(before, rtt):
     return before - wire / 2 <= QUEUE
 
 
+def until(runs, key):
+    """When something first happened after each silence of the runs, s: infinitely late where it did not before the next one."""
+    stories = [story for run in runs for story in run["linux"]["silences"]]
+    return [math.inf if story[key] is None else story[key] for story in stories]
+
+
+def millis(time, digits=0):
+    return "never" if math.isinf(time) else f"{time * 1e3:.{digits}f}"
+
+
 def milliseconds(times):
-    return f"{statistics.median(times) * 1e3:.0f} ({max(times) * 1e3:.0f})" if times else "-"
+    return f"{millis(statistics.median(times))} ({millis(max(times))})" if times else "-"
 
 
 def row(case, runs, rtt):
     """The columns of a case in a cell, the last one the verdict, and how many of its silences show a reduction."""
     around = silences(runs, "cwnd_before", "cwnd_at_end")
     after = silences(runs, "cwnd_before", "cwnd_after")
-    new = [one[0] for one in silences(runs, "first_new_s")]
-    woken = [one[0] for one in silences(runs, "woken_s")]
+    new, woken = until(runs, "first_new_s"), until(runs, "woken_s")
     carried = values(runs, share)
     columns = [case, shown(carried)]
     faults = []
@@ -146,7 +156,8 @@ def row(case, runs, rtt):
     if any(collapsed(before, left) for before, left in around + after):
         faults.append("cwnd")
     columns += [f"{len(reduced(after))} of {len(after)}", milliseconds(woken), milliseconds(new)]
-    if new and statistics.median(new) > rtt / 1e3 + AIM_RESUME_S:
+    # One silence after which nothing new came is a fault, too, however soon it came after the others.
+    if new and (statistics.median(new) > rtt / 1e3 + AIM_RESUME_S or math.inf in new):
         faults.append("new data")
     timeouts = [run["linux"]["counters"].get("TCPTimeouts", 0) for run in runs]
     columns.append(f"{statistics.fmean(timeouts):.1f}")
@@ -249,10 +260,9 @@ def why_late(reports, places):
     for place in places:
         for rtt in RTTS:
             runs = [one for at, cell in measured_silences(reports, place, "late", "struct-ops") if at == rtt for one in cell]
-            times = silences(runs, "woken_s", "first_new_s")
-            if times:
-                woken, new = (statistics.median(column) * 1e3 for column in zip(*times))
-                found.append(f"{PLACES[place][3]}, {rtt} ms: {woken:.1f} and {new:.0f} ms")
+            if runs:
+                woken, new = (statistics.median(until(runs, key)) for key in ("woken_s", "first_new_s"))
+                found.append(f"{PLACES[place][3]}, {rtt} ms: {millis(woken, 1)} and {millis(new)} ms")
     if not found:
         return []
     return [
@@ -330,9 +340,9 @@ def page(kept):
         "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. With a reduction: silences after which",
         f"the window is then below {REDUCED} of what it was (CUBIC's reduction leaves 0.7, Reno's 0.5: RFC 9438, RFC 5681; a window that has grown back by then does not count). Woken:",
         "from the silence's end to the sender's first data, and new data: to the first data at the receiver that moves the stream on, both in ms,",
-        "median (greatest). Timeouts: `TCPTimeouts` of a run. Aim: at least",
+        "median (greatest; `never`: not before the next silence, which the median takes for infinitely late). Timeouts: `TCPTimeouts` of a run. Aim: at least",
         f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, above half of what it was, so that Reno's halving is a",
-        f"collapse whether the number of segments is odd or even), new data within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
+        f"collapse whether the number of segments is odd or even), new data after every silence, within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
         f"{told_apart(reports)} One reduction alone is no collapse; the last table counts the cells without any, too.",
         "",
         *why_reduced(reports),

@@ -61,5 +61,21 @@ class Woken(unittest.TestCase):
         self.assertEqual(columns[columns.index("0 of 1") :][1:3], ["1 (1)", "52 (52)"])
 
 
+class NoNewData(unittest.TestCase):
+    def verdict(self, *firsts):
+        stories = [dict(zip(host_table.KEPT, (200, 200, 200, first, 0.001, 0))) for first in firsts]
+        columns, _ = host_table.row("plain", [{"seed": 1, "totals": {"limit_share": 0.99}, "linux": {"counters": {}, "silences": stories}}], 50)
+        return columns[-3], columns[-1]
+
+    def test_a_silence_after_which_none_came_is_a_fault_and_the_greatest(self):
+        self.assertEqual(self.verdict(0.052, 0.052, 0.052), ("52 (52)", "yes"))
+        self.assertEqual(self.verdict(0.052, 0.052, None), ("52 (never)", "not new data"))
+
+    def test_the_median_takes_it_for_infinitely_late(self):
+        self.assertEqual(self.verdict(0.052, None, None), ("never (never)", "not new data"))
+        self.assertEqual(self.verdict(0.04, 0.044, 0.048, None), ("46 (never)", "not new data"))
+        self.assertEqual(self.verdict(None), ("never (never)", "not new data"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -87,6 +87,29 @@ class Only(unittest.TestCase):
             page.write_text(text)
 
 
+class Aims(unittest.TestCase):
+    def verdict(self, *modes, routers=0.06):
+        """The verdict on a mode whose runs have these pairs of 99th percentile and time to new data, s."""
+        def runs(case, told, mechanisms=()):
+            return [
+                {"totals": {"limit_share": 0.98 + seed / 1e3, testbed_table.OUTSIDE: delay}, "linux": {"congestion": "cubic", "case": case, "resume_p50_s": resume}, "mechanisms": mechanisms}
+                for seed, (delay, resume) in enumerate(told)
+            ]
+
+        plain = [run for case in ("fifo-100", "fifo-5000", "fq_codel") for run in runs(case, [(routers, 0.05)] * len(modes))]
+        report = {"runs": plain + runs("dsasync", modes, [{}])}
+        return next(line for line in testbed_table.aims({"burst0.3-rtt50": report}) if line.startswith("| burst")).split(" | ")[1].removesuffix(" |")
+
+    def test_a_mode_reaches_the_aim_by_what_all_of_its_runs_have(self):
+        self.assertEqual(self.verdict((0.05, 0.05), (0.06, 0.054)), "yes")
+        self.assertEqual(self.verdict((0.07, 0.05), (0.08, 0.07)), "p99 75 ms over 60 ms; resume 60 ms")
+
+    def test_runs_without_a_percentile_or_without_new_data_do_not_reach_it(self):
+        self.assertEqual(self.verdict((None, 0.05), (None, 0.05)), "no p99 in 2 of 2 runs")
+        self.assertEqual(self.verdict((0.05, 0.05), (0.05, None)), "no resume in 1 of 2 runs")
+        self.assertEqual(self.verdict((0.05, 0.05), (0.05, 0.05), routers=None), "p99 beside none of a router")
+
+
 class ProgramCommit(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
