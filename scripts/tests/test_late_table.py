@@ -93,5 +93,38 @@ class EndsLate(unittest.TestCase):
         self.assertIn("have not been measured", found.ends_late()[0])
 
 
+class Timeouts(unittest.TestCase):
+    def test_one_run_with_a_timeout_that_is_not_undone_is_a_miss(self):
+        fine = {"share": 0.98, "outside": 0.01, "kept_rtos": 0, "twice": 0.0}
+        cells = {
+            congestion: {name: {"fq_codel": [fine] * 3} | {f"dsasync-{router}": [fine] * 3 for router in late_table.ROUTERS} for name, _, _ in late_table.every()}
+            for congestion in late_table.LOSS_BASED
+        }
+        found = late_table.Page({"simulator": {"seeds": 3, "commit": "0123456", "cells": cells}})
+
+        class Wide:
+            """Means with an interval that has 0 in it."""
+
+            def of(self, numbers):
+                return statistics.fmean(numbers), max(numbers) - min(numbers)
+
+        found.estimates = Wide()
+        self.assertEqual(found.verdicts("dsasync", "told", 20)["kept_rtos"][0], "48, 0, 0")
+        cells["reno"][NAME]["dsasync-drop"] = [fine, {**fine, "kept_rtos": 1}, fine]
+        self.assertEqual(found.verdicts("dsasync", "told", 20)["kept_rtos"][0], "47, 0, 1")
+
+
+class SentForNothing(unittest.TestCase):
+    def kept(self, retransmits, copies, lost):
+        totals = {"limit_share": 0.9, late_table.OUTSIDE: 0.01, "goodput_bps": 1448 * 8 * 10.0, "kept_rtos": 0, "retransmits": retransmits}
+        run = {"totals": totals, "flows": [{"active_s": 10}], "mechanisms": [{"copies_sent": copies}], "link": {"air_losses": lost}}
+        one = late_table.small(run)
+        return one["twice"], one["twice_less_lost"]
+
+    def test_what_is_left_below_zero_is_kept_beside_it(self):
+        self.assertEqual(self.kept(retransmits=3, copies=7, lost=5), (0.05, 0.05))
+        self.assertEqual(self.kept(retransmits=3, copies=1, lost=5), (0, -0.01))
+
+
 if __name__ == "__main__":
     unittest.main()
