@@ -124,6 +124,14 @@ def verdict(rows, stack):
     return f"{where} what was fixed before {met_in(found, fixed_before)}{judged}. What the test asks {met_in(found, asked_since)}."
 
 
+def seeds_words(rows):
+    """How many seeds the cells have, and which have fewer than others: a measurement that was stopped leaves such."""
+    counts = {(name, case, stack): len(cells(rows, name, case, stack)) for stack in ("kernel", "simulator") for name in PARTS for case in CASES}
+    seeds = max(counts.values())
+    fewer = [f"{name}, {CASES[case]} ({stack}): {count}" for (name, case, stack), count in counts.items() if count < seeds]
+    return f"{seeds} seeds" + (f" (not whole: {'; '.join(fewer)})" if fewer else "")
+
+
 def part_table(rows, name):
     head = ["case", "downloads, Mbit/s: kernel", "simulator", "uploads, Mbit/s: kernel", "simulator", "downloads' delay, ms: kernel", "simulator", "uploads' delay, ms: kernel", "simulator"]
     body = []
@@ -154,7 +162,7 @@ def page(data):
         ),
         "",
         *wrapped(
-            f"CUBIC, 20 ms of wired round trip, 25 s of which the last 20 count, {SEEDS} seeds; the router's queue is not visible to the agent, and each station's own queue is a fifo, too "
+            f"CUBIC, 20 ms of wired round trip, 25 s of which the last 20 count, {seeds_words(rows)}; the router's queue is not visible to the agent, and each station's own queue is a fifo, too "
             f"([`{SCENARIO}`](../{SCENARIO})). The kernel's own TCP on Linux {data['kernel']}, {built_from(data)}. **Told**: the plain routers nothing; `dsasync` nothing but, in the last part, "
             "each burst 20 ms after it began and its end at once; and where the page says so the channel's exact rate. Delays are the means of the flows' medians, one way, the wired half of 10 ms included."
         ),

@@ -428,7 +428,8 @@ def main():
     commit = program_commit(options.program)
     reports = batch(options, jobs)
     runs = {part: [small(run) for run in report["runs"]] for part, report in reports.items()}
-    measured = raw_parts.measured_now(reports, lambda _: options.seeds, commit)
+    # `unfinished` says what is not whole.
+    measured = raw_parts.measured_now(reports, jobs, commit, name_fewer=False)
     kept = raw_parts.beside_others(raw_parts.read(file), runs, measured, EVERY)
     options.docs.mkdir(parents=True, exist_ok=True)
     write(file, raw_parts.text(kept))

@@ -781,7 +781,7 @@ def main():
         sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in EVERY)}")
     commit = program_commit(options.program)
     reports = batch(options, jobs)
-    measured = raw_parts.measured_now(reports, lambda part: options.sweep_seeds if part.startswith("silences-") else options.seeds, commit)
+    measured = raw_parts.measured_now(reports, jobs, commit)
     kept = raw_parts.beside_others(raw_parts.read(options.docs / "raw.json"), raw(reports), measured, EVERY)
     rows = simulator_rows(options, jobs, kept, reports)
     options.docs.mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,12 @@ class BothWays(unittest.TestCase):
         measured = [row for row in rows((5, 5)) if row["part"] != next(iter(table.PARTS)) or row["stack"] != "kernel"]
         self.assertIn("is met in 12 of 12 cells", table.verdict(measured, "kernel"))
 
+    def test_seeds_are_those_there_are_and_cells_with_fewer_are_named(self):
+        self.assertEqual(table.seeds_words(rows((5, 5))), "2 seeds")
+        name = next(iter(table.PARTS))
+        less = [row for row in rows((5, 5)) if (row["part"], row["case"], row["stack"], row["seed"]) != (name, "fifo", "kernel", 2)]
+        self.assertEqual(table.seeds_words(less), f"2 seeds (not whole: {name}, {table.CASES['fifo']} (kernel): 1)")
+
     def test_what_is_missing_has_a_dash_and_what_does_not_vary_no_interval(self):
         lines = table.part_table(rows((5, 4.5)), next(iter(table.PARTS)))
         self.assertIn("| 5.00 | 5.00 | 4.50 | 4.50 | 20 | 20 | – | – |", next(line for line in lines if "told nothing" in line))

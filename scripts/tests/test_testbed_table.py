@@ -49,9 +49,9 @@ class Only(unittest.TestCase):
         with mock.patch.object(sys, "argv", words), contextlib.redirect_stderr(io.StringIO()):
             testbed_table.main()
 
-    def measure(self, part):
-        """A run with --only, on another kernel, that measures what raw.json has already."""
-        now = report(self.before[part])
+    def measure(self, part, left_out=lambda _run: False):
+        """A run with --only, on another kernel, that measures what raw.json has already, but for some runs."""
+        now = report([run for run in self.before[part] if not left_out(run)])
         with (
             mock.patch.object(testbed_table, "program_commit", return_value="0123456789ab"),
             mock.patch.object(testbed_table, "batch", return_value={part: now}),
@@ -74,6 +74,12 @@ class Only(unittest.TestCase):
             self.assertIn("Linux 9.9, 3 seeds, program built from 0123456789ab: clean.", header(self.docs / page))
             self.assertIn(": the rest.", header(self.docs / page))
         self.run_script("--raw", "--check")
+
+    def test_seeds_are_those_there_are_and_cases_with_fewer_are_named(self):
+        self.measure("clean", lambda run: run["seed"] == 3 or (run["cc"], run["case"], run["seed"]) == ("reno", "dsasync", 2))
+        measured = raw_parts.read(self.docs / "raw.json")[raw_parts.MEASURED]["clean"]
+        self.assertEqual({cc: (told["seeds"], told.get("fewer")) for cc, told in measured.items()}, {"reno": (2, "dsasync 1"), "cubic": (2, None), "bbr": (2, None)})
+        self.assertIn("Linux 9.9, 2 seeds, program built from 0123456789ab, not whole (fewer seeds: dsasync 1): clean with reno.", header(self.docs / "others.md"))
 
     def test_a_header_that_is_not_what_raw_json_says_fails_the_check(self):
         self.run_script("--raw", "--check")
