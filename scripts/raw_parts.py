@@ -13,14 +13,14 @@ from estimates import ROOT, built_from
 MEASURED = "measured"
 
 
-def lacking(job, report):
-    """The greatest number of seeds that a cell of a part has, and how many those cells have that have fewer, by congestion control and
-    case: a measurement that was stopped leaves such."""
+def lacking(job, report, seeds=None):
+    """The greatest number of seeds that a cell of a part has, or `seeds` if that is known, and how many those cells have that have fewer, by
+    congestion control and case: a measurement that was stopped leaves such."""
     _, scenario, congestion, _ = job
     found = collections.Counter((run["linux"]["congestion"], run["linux"]["case"]) for run in report["runs"])
     with (ROOT / scenario).open("rb") as file:
         cases = [case["name"] for case in tomllib.load(file)["cases"]]
-    seeds = max(found.values())
+    seeds = seeds or max(found.values())
     return seeds, {(cc, case): found[cc, case] for cc in congestion for case in cases if found[cc, case] < seeds}
 
 

@@ -3,7 +3,9 @@
 import pathlib
 import statistics
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -60,6 +62,47 @@ class Kernel(unittest.TestCase):
         cells = {"cubic": {"dsasync-fifo": 0.98}}
         self.assertIn("cells at or above the aim, one seed |", page(cells).kernel_aims()[0])
         self.assertIn("cells at or above the aim, by the mean of the seeds |", page(cells, seeds=2).kernel_aims()[0])
+
+
+class Merged(unittest.TestCase):
+    def group(self, commit, seeds=1, **cases):
+        return {"seeds": seeds, "commit": commit, "cells": {"cubic": {NAME: {case.replace("_", "-"): [{"share": share, "outside": 0.01}] * seeds for case, share in cases.items()}}}}
+
+    def test_cases_that_are_not_measured_again_stay_with_their_program(self):
+        old = self.group("0123456", dsasync_fifo=0.98, fifo=0.5)
+        both = late_table.beside_earlier(old, self.group("89abcde", seeds=2, fifo=0.6, fq=0.7))
+        self.assertEqual([(group["commit"], list(group["cells"]["cubic"][NAME])) for group in both], [("0123456", ["dsasync-fifo"]), ("89abcde", ["fifo", "fq"])])
+        found = late_table.Page({"simulator": {"seeds": 10, "commit": "0123456", "cells": {}}, "kernel": both})
+        found.estimates = Means()
+        self.assertEqual([found.of("cubic", NAME, case, "share", stack="kernel")[0] for case in ("dsasync-fifo", "fifo")], [0.98, 0.6])
+        self.assertEqual(
+            found.kernel()[0],
+            "On the kernel: 1 seed, program built from 0123456: 1 cells of `dsasync-fifo`; 2 seeds, program built from 89abcde: 2 cells of `fifo` and `fq`.",
+        )
+
+    def test_what_is_measured_whole_again_is_alone(self):
+        new = self.group("89abcde", dsasync_fifo=0.97)
+        self.assertEqual(late_table.beside_earlier(self.group("0123456", dsasync_fifo=0.98), new), new)
+        self.assertEqual(late_table.beside_earlier(None, new), new)
+
+    def test_seeds_are_those_there_are_and_what_is_not_whole_is_named(self):
+        def run(case, seed):
+            return {"totals": {"limit_share": 0.9, late_table.OUTSIDE: 0.01}, "linux": {"congestion": "cubic", "case": case}, "seed": seed}
+
+        name = late_table.cell("0.3", 3, 5, "told")
+        report = {"runs": [run("fifo", 1), run("fifo", 2), run("fq_codel", 1)]}
+        other = late_table.cell("0.3", 50, 5, "told")
+        reports = {name: report, other: {"runs": [run("fifo", 1), run("fq_codel", 1)]}}
+        cells = {"every": lambda: [(one, 5, []) for one in (name, other, "gone, rate told")], "told_at": lambda _late: [], "batch": lambda *_: reports}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(late_table, **cells):
+            group = late_table.measured(mock.Mock(cases="fifo,fq_codel", out=pathlib.Path(folder), seeds=3), "0123456")
+        self.assertEqual(group["seeds"], 2)
+        less = [f"{name}, cubic, fq_codel: 1", f"{other}, cubic, fifo: 1", f"{other}, cubic, fq_codel: 1", "gone, rate told, cubic: 0"]
+        said = f"On the kernel: 2 seeds, program built from 0123456; not whole (fewer seeds: {', '.join(less)})."
+        self.assertEqual(late_table.measured_by([group]), said)
+        new = {"seeds": 2, "commit": "89abcde", "cells": {"cubic": {name: {"fq_codel": []}}}}
+        left = late_table.beside_earlier(group, new)[0]["fewer"]
+        self.assertEqual(len(left), 3, "one cell was measured again")
 
 
 class EndsLate(unittest.TestCase):
