@@ -58,6 +58,14 @@ def simulated_runs(scenario, seeds, settings=(), program=PROGRAM):
         return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)["runs"]
 
 
+def at_most(mean, half, most):
+    """Whether a number is at most `most`, by its 95 % interval: `met`, `missed`, or `undecided` where the interval has values of both
+    kinds. Of a single run, which has no interval, nothing is decided."""
+    if half is None:
+        return "undecided"
+    return "met" if mean + half <= most else "missed" if mean - half > most else "undecided"
+
+
 class Estimates:
     """Asks one `linkhold estimate`, which answers line by line."""
 

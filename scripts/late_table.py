@@ -3,7 +3,7 @@
 
 Every cell runs in the simulator (minutes), and those of dsasync once more with the bursts' ends told as late as their beginnings. With --kernel cells run on this machine's kernel too, as root: cubic in all, reno and bbr where
 bursts are told 20 ms late; finished ones are kept in out/late-table, so that it can be stopped and goes on where it was. What was
-measured of either stays in docs/late.json until it is measured again. With --raw nothing is run and the page is written anew from there; with
+measured of either stays in docs/late.json until it is measured again, and of the kernel by cell and case, with its program. With --raw nothing is run and the page is written anew from there; with
 --raw --check nothing is written, and it fails if the page is not what it would write.
 """
 
@@ -17,6 +17,7 @@ import sys
 
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
 from marks import listed, wrapped, write_whole
+from raw_parts import lacking, named
 from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
@@ -85,14 +86,15 @@ def deep(name):
 
 
 def small(run):
-    """What is kept of a run. What was sent for nothing is at most what was sent again without having been lost on the air."""
+    """What is kept of a run. Of what was sent again, `twice` is what was not lost on the air, as a share of what was carried. Lost ACKs
+    count as lost there, too, so that it may be too low; `twice_less_lost` has it as it is, also below 0, where more was lost."""
     totals = run["totals"]
     one = {"share": totals["limit_share"], "outside": totals[OUTSIDE]}
     segments = totals["goodput_bps"] * run["flows"][0]["active_s"] / 8 / 1448
     copies = sum(mechanism.get("copies_sent", 0) for mechanism in run["mechanisms"])
     one["kept_rtos"] = totals["kept_rtos"]
-    one["twice"] = max(0, copies + totals["retransmits"] - run["link"]["air_losses"]) / max(segments, 1)
-    return one
+    one["twice_less_lost"] = (copies + totals["retransmits"] - run["link"]["air_losses"]) / max(segments, 1)
+    return one | {"twice": max(0, one["twice_less_lost"])}
 
 
 def simulate(job):
@@ -148,12 +150,80 @@ def measured(options, commit):
         jobs.append((deep(name), deep_fifo, ["bbr"], [*settings, DEEP_LIMIT]))
     options.sweep_seeds = options.seeds
     found = {}
-    for name, report in batch(options, jobs).items():
+    reports = batch(options, jobs)
+    if not reports:
+        sys.exit(f"{options.out} has no finished runs of these cells")
+    for name, report in reports.items():
         for run in report["runs"]:
             told = run["linux"]
             one = {"share": run["totals"]["limit_share"], "outside": run["totals"][OUTSIDE]}
             found.setdefault(told["congestion"], {}).setdefault(name, {}).setdefault(told["case"], []).append(rounded(one))
-    return {"seeds": options.seeds, "commit": commit, "cells": found}
+    seeds, fewer = most_runs(found), []
+    for job in jobs:
+        name, _, congestion, _ = job
+        if name in reports:
+            fewer += [(cc, name, case, count) for (cc, case), count in lacking(job, reports[name], seeds)[1].items()]
+        else:
+            fewer += [(cc, name, None, 0) for cc in congestion]
+    group = {"seeds": seeds, "commit": commit, "cells": found}
+    return group | ({"fewer": fewer} if fewer else {})
+
+
+def most_runs(cells):
+    """How many seeds the cells have: those of a measurement that was stopped are fewer than what was asked for."""
+    return max(len(runs) for names in cells.values() for cases in names.values() for runs in cases.values())
+
+
+def groups_of(kernel):
+    """What the kernel ran, by measurement: each has its program and its cells. The file has one alone as it is."""
+    return kernel if isinstance(kernel, list) else [kernel] if kernel else []
+
+
+def beside_earlier(kernel, new):
+    """The kernel's measurements with a new one, whose cells take the place of the same cells of earlier ones; the others stay, with the
+    program that measured them."""
+    kept = []
+
+    def is_new(congestion, name, case):
+        found = new["cells"].get(congestion, {}).get(name, {})
+        return bool(found) if case is None else case in found
+
+    for group in groups_of(kernel):
+        left, fewer = {}, [one for one in group.get("fewer", []) if not is_new(*one[:3])]
+        for congestion, names in group["cells"].items():
+            for name, cases in names.items():
+                for case, runs in cases.items():
+                    if not is_new(congestion, name, case):
+                        left.setdefault(congestion, {}).setdefault(name, {})[case] = runs
+        if left:
+            kept.append({key: value for key, value in group.items() if key != "fewer"} | {"cells": left} | ({"fewer": fewer} if fewer else {}))
+    return [*kept, new] if kept else new
+
+
+def together(groups):
+    """The cells of all measurements."""
+    cells = {}
+    for group in groups:
+        for congestion, names in group["cells"].items():
+            for name, cases in names.items():
+                cells.setdefault(congestion, {}).setdefault(name, {}).update(cases)
+    return cells
+
+
+def measured_by(groups):
+    """What measured the kernel's cells, in sentences."""
+    sentences = []
+    for group in groups:
+        seeds = most_runs(group["cells"])
+        words = f"{seeds} seed{'s' * (seeds != 1)}, program built from {group['commit']}"
+        if len(groups) > 1:
+            cases = [case for names in group["cells"].values() for found in names.values() for case in found]
+            words += f": {len(cases)} cells of {listed([f'`{case}`' for case in sorted(set(cases))])}"
+        if group.get("fewer"):
+            cells = [f"{name}, {cc}{', ' + case if case else ''}: {count}" for cc, name, case, count in group["fewer"]]
+            words += f"; not whole (fewer seeds: {named(cells)})"
+        sentences.append(words)
+    return f"On the kernel: {'; '.join(sentences)}."
 
 
 def number(estimate, scale=1.0, digits=3):
@@ -190,8 +260,13 @@ class Page:
     def __init__(self, raw):
         self.raw, self.estimates = raw, Estimates()
 
+    def cells(self, stack):
+        if stack == "kernel":
+            return together(groups_of(self.raw.get("kernel")))
+        return self.raw.get(stack, {}).get("cells", {})
+
     def values(self, congestion, name, case, key, stack="simulator"):
-        runs = self.raw.get(stack, {}).get("cells", {}).get(congestion, {}).get(name, {}).get(case, [])
+        runs = self.cells(stack).get(congestion, {}).get(name, {}).get(case, [])
         return [run[key] for run in runs if run[key] is not None]
 
     def of(self, *words, **named):
@@ -227,6 +302,9 @@ class Page:
                         mean, half = self.beyond(congestion, name, case) if key == "delay" else self.of(congestion, name, case, key)
                     counts, means = found[key]
                     low, high = sign * (mean - aim) - (half or 0), sign * (mean - aim) + (half or 0)
+                    if key == "kept_rtos":
+                        # Every timeout is to be undone: one that was not is a miss, whatever an interval of the means has.
+                        low = high = -max(self.values(congestion, name, case, key))
                     counts[0 if low >= 0 else 2 if high < 0 else 1] += 1
                     means.append((sign * mean, f"{congestion}, {where}"))
         return {key: (", ".join(map(str, counts)), aims[key][1] * min(means)[0], min(means)[1]) for key, (counts, means) in found.items()}
@@ -320,20 +398,20 @@ class Page:
 
     def kernel(self):
         """What the kernel carried beside the simulator, and what only the kernel has."""
-        told = self.raw.get("kernel")
-        if not told:
+        groups, every_cell = groups_of(self.raw.get("kernel")), self.cells("kernel")
+        if not groups:
             return ["The kernel has not been measured (`make late-table-kernel`).", ""]
-        lines = [f"On the kernel: {told['seeds']} seed{'s' * (told['seeds'] != 1)}, program built from {told['commit']}.", ""]
+        lines = [measured_by(groups), ""]
         compared = []
-        for congestion, cells in told["cells"].items():
-            for name, cases in cells.items():
+        for congestion, names in every_cell.items():
+            for name, cases in names.items():
                 for case in cases:
                     ours, theirs = self.of(congestion, name, case, "share")[0], self.of(congestion, name, case, "share", stack="kernel")[0]
                     if ours and theirs is not None:
                         words = f"{congestion}, {name}, {case}: kernel {theirs:.3f}, simulator {ours:.3f}"
                         compared.append((abs(theirs / ours - 1), congestion, case, words))
-        beyond = self.beyond_the_simulators(told["cells"])
-        return [*lines, *self.kernel_aims(), "", *(wrapped(beyond) + [""] if beyond else []), *shared_words(compared, list(told["cells"]), self.raw["simulator"]["cells"]), ""]
+        beyond = self.beyond_the_simulators(every_cell)
+        return [*lines, *self.kernel_aims(), "", *(wrapped(beyond) + [""] if beyond else []), *shared_words(compared, list(every_cell), self.raw["simulator"]["cells"]), ""]
 
     def beyond_the_simulators(self, cells):
         """What can be said of the kernel's delay where it ran no fq_codel alone: how far it is beyond the simulator's there."""
@@ -359,12 +437,12 @@ class Page:
 
     def kernel_aims(self):
         """The aims for goodput and delay on the kernel, by the mean of the seeds: they are too few for an interval."""
-        by = "one seed" if self.raw["kernel"]["seeds"] == 1 else "by the mean of the seeds"
+        cells, beyond_deep = self.cells("kernel"), []
+        by = "one seed" if most_runs(cells) == 1 else "by the mean of the seeds"
         lines = [
             f"| | told, late | cells at or above the aim, {by} | least share | p99 outside silences, at most | at most 25 ms beyond fq_codel's | the most |",
             "|---|---|---|---|---|---|---|",
         ]
-        cells, beyond_deep = self.raw["kernel"]["cells"], []
         for congestion in cells:
             for told in TOLD:
                 for late in LATE_MS:
@@ -428,7 +506,8 @@ AIMS = (
     "every timeout undone (a reduction of the window for a timeout counts as not undone until the sender finds that the timeout was needless). "
     "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
     "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
-    "\"Sent for nothing\" is an upper bound: all that was sent again, less what was lost on the air."
+    "\"Sent for nothing\" is all that was sent again, less all frames that were lost on the air, ACKs among them, and not below 0. So it may be too low, by up to "
+    "as many segments as ACKs were lost. A timeout is judged by itself: a cell misses that aim if one run has a timeout that was not undone."
 )
 BBR = (
     "BBR (version 1, the kernel's) takes no loss for congestion, so that its aim is another, fixed before measuring like the rest: at least the "
@@ -458,7 +537,7 @@ def main():
     if not options.raw:
         options.seeds = options.seeds or (2 if options.kernel else 10)
         if options.kernel:
-            raw["kernel"] = measured(options, program_commit(options.program))
+            raw["kernel"] = beside_earlier(raw.get("kernel"), measured(options, program_commit(options.program)))
         else:
             raw["simulator"] = simulated(options, program_commit())
         RAW.write_text(json.dumps(raw, separators=(",", ":")).replace('},"', '},\n"') + "\n")

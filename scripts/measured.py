@@ -37,6 +37,17 @@ class Measured:
     def mean(self, part, case, key, cc="cubic"):
         return self.mean_and_half(part, case, key, cc)[0]
 
+    def beyond_by_seed(self, part, case, other, key, cc="cubic"):
+        """How much more a case has than another, of each seed."""
+        ours, theirs = ({run["seed"]: run[key] for run in self.runs(part, one, cc)} for one in (case, other))
+        if ours.keys() != theirs.keys() or None in [*ours.values(), *theirs.values()]:
+            sys.exit(f"raw.json: part {part} has not {key} of {case} and {other} with {cc} in the same seeds")
+        return [ours[seed] - theirs[seed] for seed in ours]
+
+    def estimate(self, values):
+        """Mean and half of its 95 % interval (None with fewer than two)."""
+        return self._estimates.of(values)
+
     def mean_of(self, values):
         return self._estimates.of(values)[0]
 

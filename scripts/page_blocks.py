@@ -91,3 +91,9 @@ def blocks(page):
     if len(found) != len(re.findall(r"^<!-- try\s", text, re.MULTILINE)):
         raise Wrong("a `<!-- try -->` comment stands before no code block")
     return found
+
+
+def sum_of(counts):
+    """These pairs of blocks that did what their page says and of those that were skipped or undecided, together and in words."""
+    tried, skipped = (sum(column) for column in zip(*counts))
+    return f"{tried} blocks do what the pages say" + (f"; {skipped} not tried here, or undecided" if skipped else "")

@@ -1,22 +1,48 @@
 """The files docs/testbed/raw.json and host-raw.json: the runs of each part, and what measured them: kernel, number of
-seeds and program, by part and congestion control. The first lines of the pages follow from that, whichever parts were
-measured last."""
+seeds and program, by part and congestion control, and cases that have fewer seeds. The first lines of the pages follow
+from that, whichever parts were measured last."""
 
+import collections
 import json
 import platform
+import tomllib
 
-from estimates import built_from
+from estimates import ROOT, built_from
 
 # The key of what measured the parts; each other key is a part.
 MEASURED = "measured"
 
 
-def measured_now(reports, seeds_of, commit):
-    """What measured `reports`, by part and congestion control."""
-    found = {}
+def lacking(job, report, seeds=None):
+    """The greatest number of seeds that a cell of a part has, or `seeds` if that is known, and how many those cells have that have fewer, by
+    congestion control and case: a measurement that was stopped leaves such."""
+    _, scenario, congestion, _ = job
+    found = collections.Counter((run["linux"]["congestion"], run["linux"]["case"]) for run in report["runs"])
+    with (ROOT / scenario).open("rb") as file:
+        cases = [case["name"] for case in tomllib.load(file)["cases"]]
+    seeds = seeds or max(found.values())
+    return seeds, {(cc, case): found[cc, case] for cc in congestion for case in cases if found[cc, case] < seeds}
+
+
+def named(cells, most=10):
+    """The words for cells that are not whole, the first ones of many."""
+    more = f", and {len(cells) - most} more" if len(cells) > most else ""
+    return ", ".join(cells[:most]) + more
+
+
+def measured_now(reports, jobs, commit, name_fewer=True):
+    """What measured `reports`, by part and congestion control; how many seeds is what their runs have, and not what was asked for. Which
+    cases have fewer is kept, too, but for a page that says that itself."""
+    found, by_name = {}, {job[0]: job for job in jobs}
     for part, report in reports.items():
-        now = {"kernel": platform.release(), "seeds": seeds_of(part), "commit": commit}
-        found[part] = {run["linux"]["congestion"]: now for run in report["runs"]}
+        seeds, fewer = lacking(by_name[part], report)
+        found[part] = {}
+        for cc in dict.fromkeys(run["linux"]["congestion"] for run in report["runs"]):
+            now = {"kernel": platform.release(), "seeds": seeds, "commit": commit}
+            less = [f"{case} {count}" for (of, case), count in fewer.items() if of == cc]
+            if less and name_fewer:
+                now["fewer"] = named(less)
+            found[part][cc] = now
     return found
 
 
@@ -68,6 +94,8 @@ def measured_by(measured, cells, words):
     for group in ordered:
         told = dict(group)
         sentence = f"Linux {told['kernel']}, {told['seeds']} seed{'s' * (told['seeds'] != 1)}, {built_from(told)}"
+        if told.get("fewer"):
+            sentence += f", not whole (fewer seeds: {told['fewer']})"
         if len(ordered) > 1:
             sentence += ": " + ("the rest" if group == ordered[-1] else which(groups[group], cells, words))
         sentences.append(sentence + ".")

@@ -32,10 +32,13 @@ esac
 if [[ -n ${PROGRAM:-} ]]; then
   program=$PROGRAM
 else
+  # What is built. When the runs end, hours later, the tree may have another commit.
+  built=$(scripts/repeats_page.py commit)
   # With the eBPF congestion controls, as `make unit` has them: without them the tests of frozen senders would
   # be skipped.
   read -r -a features <<<"$(scripts/struct_ops_feature.sh)"
   program=$(cargo test --locked --workspace "${features[@]}" --test "$target" --no-run 2>&1 | sed -n "s/.*(\(.*\/$target-[0-9a-f]*\)).*/\1/p")
+  [[ $built == "$(scripts/repeats_page.py commit)" ]] || built=
 fi
 [[ -x $program ]] || { echo "repeat_tests.sh: the tests do not build" >&2; exit 1; }
 
@@ -85,7 +88,7 @@ repeat() {
   printf '%-70s failed %d of %d%s%s\n' "$name" "$failed" "$times" "$( ((skipped == 0)) || echo ", skipped a test in $skipped")" "${load:+ ($load)}"
   ((failed == 0)) || any_failed=1
   if [[ -z ${PROGRAM:-} ]]; then
-    scripts/repeats_page.py add "$name" --runs "$times" --failed "$failed" --skipped "$skipped" ${load:+--busy} \
+    scripts/repeats_page.py add "$name" --commit "$built" --runs "$times" --failed "$failed" --skipped "$skipped" ${load:+--busy} \
       --failures "${faults[@]}" --skips "${skips[@]}"
   fi
 }

@@ -2,12 +2,15 @@
 """Writes docs/repeats.md: how often Linux tests failed that were run again and again
 (scripts/repeat_tests.sh, `make repeat-linux`).
 
-    repeats_page.py add NAME --runs N --failed N --skipped N [--busy] [--failures TEST...] [--skips TEST...]
+    repeats_page.py commit
+    repeats_page.py add NAME --commit COMMIT --runs N --failed N --skipped N [--busy] [--failures TEST...] [--skips TEST...]
     repeats_page.py --raw [--check]
 
-`add` puts a result into docs/repeats.json, in the place of an older one of the same tests under the same
-load, and writes the page. A tree with changes is not taken: nobody could build it again. `--raw` writes the
-page from docs/repeats.json; with `--check` it writes nothing, and fails if the page is another.
+`commit` prints the commit whose sources are those of this tree, and nothing if it has changes: what is built
+from it now. `add` puts a result of a program built from that into docs/repeats.json, in the place of an older
+one of the same tests under the same load, and writes the page. Without a commit it is not taken: nobody could
+build it again. `--raw` writes the page from docs/repeats.json; with `--check` it writes nothing, and fails if
+the page is another.
 """
 
 import argparse
@@ -85,9 +88,8 @@ def text(kept):
 
 
 def add(options):
-    built = commit()
-    if built is None:
-        print("repeats_page.py: the tree has changes that are not committed, so docs/repeats.md does not take this result", file=sys.stderr)
+    if not options.commit:
+        print("repeats_page.py: the tree had changes that were not committed, so docs/repeats.md does not take this result", file=sys.stderr)
         return
     new = {
         "what": options.what,
@@ -97,7 +99,7 @@ def add(options):
         "skipped": options.skipped,
         "failures": dict(collections.Counter(options.failures)),
         "skips": dict(collections.Counter(options.skips)),
-        "commit": built,
+        "commit": options.commit,
         "date": datetime.date.today().isoformat(),
         "kernel": platform.release(),
         "processors": os.cpu_count(),
@@ -113,8 +115,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the page is")
     commands = parser.add_subparsers(dest="command")
+    commands.add_parser("commit", help="the commit that is built from this tree")
     adding = commands.add_parser("add", help="a result that repeat_tests.sh has")
     adding.add_argument("what")
+    adding.add_argument("--commit", required=True, help="what the tests were built from, as `commit` said then; empty if it said nothing")
     adding.add_argument("--runs", type=int, required=True)
     adding.add_argument("--failed", type=int, required=True)
     adding.add_argument("--skipped", type=int, required=True)
@@ -122,6 +126,9 @@ def main():
     adding.add_argument("--failures", nargs="*", default=[], metavar="TEST", help="the tests that failed, each as often as it did")
     adding.add_argument("--skips", nargs="*", default=[], metavar="TEST", help="the tests that were skipped in runs without a failure, likewise")
     options = parser.parse_args()
+    if options.command == "commit":
+        print(commit() or "")
+        return
     if options.command == "add":
         add(options)
         return

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Fills the costs in docs/router.md with what `cargo bench -p linkhold-linux --bench agent` measures here (as root, about four
-minutes on a machine that does nothing else). With --log it runs nothing and reads what the benchmark printed before."""
+minutes on a machine that does nothing else). What it printed stays in out/router-costs.log, with a first line of what measured
+it; with --log it runs nothing and reads such a file, so that an old one is not taken for today's."""
 
 import argparse
+import os
 import pathlib
 import platform
 import re
@@ -16,6 +18,8 @@ PAGE = ROOT / "docs" / "router.md"
 # Issue 12: what the agent may add to the delay one way beside 20 Mb/s, ms.
 MOST_ADDED = 0.2
 OPENING, CLOSING = "<!-- measured costs -->", "<!-- /measured -->"
+LOG = ROOT / "out" / "router-costs.log"
+HEAD = re.compile(r"\A# program built from (\w+), Linux (\S+), (\d+) processors\n")
 LINE = re.compile(r"^(\S.*?)\s+(-?[\d.]+) (\S*)\s*\((-?[\d.]+) to (-?[\d.]+)\)$", re.MULTILINE)
 
 
@@ -24,7 +28,16 @@ def measured(text):
     return {name: tuple(map(float, numbers)) for name, *numbers in ((m[1], m[2], m[4], m[5]) for m in LINE.finditer(text))}
 
 
-def block(text, commit):
+def head(commit):
+    """The first line of a log: what measures it."""
+    return f"# program built from {commit}, Linux {platform.release()}, {os.cpu_count()} processors\n"
+
+
+def block(text):
+    by = HEAD.match(text)
+    if not by:
+        sys.exit(f"the log does not begin with what measured it: put a line before it like this one, as it was then: {head('COMMIT')}")
+    commit, kernel, processors = by.groups()
     found = measured(text)
 
     def get(name):
@@ -67,7 +80,7 @@ def block(text, commit):
         pairs_words += " Below zero the round trip was shorter with the agent; why was not examined."
     lines = [
         *wrapped(
-            f"Linux {platform.release()}, two cores, iptables' NFQUEUE, program built from {commit}; with and without the agent in turns, median "
+            f"Linux {kernel}, {processors} processors, program built from {commit}; with and without the agent in turns, median "
             f"and range of {rounds[1]} rounds of {spaced(rounds[2])}."
         ),
         "",
@@ -107,13 +120,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log", type=pathlib.Path, help="what the benchmark printed")
     options = parser.parse_args()
-    commit = program_commit()
     if options.log:
         text = options.log.read_text()
     else:
+        begins = head(program_commit())
         command = ["cargo", "bench", "--locked", "-p", "linkhold-linux", "--bench", "agent"]
-        text = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    write(PAGE, between(PAGE, OPENING, CLOSING, block(text, commit)))
+        text = begins + subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+        LOG.parent.mkdir(exist_ok=True)
+        LOG.write_text(text)
+    write(PAGE, between(PAGE, OPENING, CLOSING, block(text)))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 
-from page_blocks import ROOT, Directives, Wrong, blocks, check_who
+from page_blocks import ROOT, Directives, Wrong, blocks, check_who, sum_of
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "python" / "linkhold" / "README.md"]
 # Blocks that need root, and a lab or the testbed: scripts/try_router_page.py runs these.
@@ -131,10 +131,11 @@ def check_named(page, todo, as_root):
 
 
 def try_page(program, page):
-    """Runs a page's blocks; answers how many."""
+    """Runs a page's blocks; answers how many, and how many were skipped for want of a program."""
     todo = blocks(page)
     as_root = AS_ROOT.get(str(page.relative_to(ROOT)), ())
     check_named(page, todo, as_root)
+    tried = skipped = 0
     with tempfile.TemporaryDirectory() as folder:
         here = Page(program, pathlib.Path(folder))
         files = [(block, block.name.split()[1:]) for block in todo if block.name.split()[0] == "file"]
@@ -145,6 +146,7 @@ def try_page(program, page):
             kind, began = block.name.split()[0], time.monotonic()
             if re.search(r"\bjq\b", block.text + "".join(block.directives)) and not shutil.which("jq"):
                 print(f"pages: {page.relative_to(ROOT)}:{block.line} skipped: `jq` is not installed")
+                skipped += kind not in as_root
                 continue
             try:
                 if kind == "commands":
@@ -160,8 +162,9 @@ def try_page(program, page):
                     continue
             except (Wrong, subprocess.TimeoutExpired) as error:
                 raise Wrong(f"line {block.line}: {error}") from error
+            tried += 1
             print(f"pages: {page.relative_to(ROOT)}:{block.line} {kind}, {time.monotonic() - began:.1f} s", flush=True)
-    return sum(block.name.split()[0] not in as_root for block in todo)
+    return tried, skipped
 
 
 def main():
@@ -169,14 +172,14 @@ def main():
     parser.add_argument("program", type=pathlib.Path, nargs="?", default=ROOT / "target" / "debug" / "linkhold")
     parser.add_argument("pages", type=pathlib.Path, nargs="*", default=PAGES)
     options = parser.parse_args()
-    tried = 0
+    counts = []
     for page in options.pages:
         try:
-            tried += try_page(options.program.resolve(), page.resolve())
+            counts.append(try_page(options.program.resolve(), page.resolve()))
         except Wrong as error:
             print(f"pages: {page.resolve().relative_to(ROOT)}: {error}", file=sys.stderr)
             return 1
-    print(f"pages: {tried} blocks of {len(options.pages)} pages do what they say")
+    print(f"pages: {sum_of(counts)} ({len(options.pages)} pages)")
     return 0
 
 

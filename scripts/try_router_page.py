@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 
-from page_blocks import ROOT, Directives, Wrong, blocks
+from page_blocks import ROOT, Directives, Wrong, blocks, sum_of
 
 PAGE, HOST_PAGE = ROOT / "docs" / "router.md", ROOT / "docs" / "host.md"
 TESTBED_PAGES = (ROOT / "README.md", ROOT / "docs" / "testbed" / "README.md")
@@ -59,6 +59,10 @@ def skip_reason():
         if trial.connect_ex(str(SOCKET)) == 0:
             return f"an agent runs on this machine ({SOCKET})"
     return None
+
+
+class Skipped(Exception):
+    """Why a block was not run, or shows nothing here."""
 
 
 class Lab:
@@ -159,8 +163,7 @@ def check_metrics(lab, text):
     if not section:
         raise Wrong("the page does not say how the metrics' port is chosen")
     if not shutil.which("curl"):
-        print("  skipped: `curl` is not installed")
-        return
+        raise Skipped("`curl` is not installed")
     lab.stop_agent()
     with (lab.folder / "agent.toml").open("a") as config:
         config.write("\n".join(["", *section.groups(), ""]))
@@ -200,7 +203,7 @@ def kill_and_remove_rules(lab, text):
 
 
 def try_host_page(lab):
-    """The choice of a congestion control, beside a host that is there; answers how many blocks were tried."""
+    """The choice of a congestion control, beside a host that is there; answers how many blocks were tried, and skipped."""
     todo = [block for block in blocks(HOST_PAGE) if block.name == "congestion"]
     (lab.folder / "host.toml").write_text('radio = ["eth0"]\n')
     log = open(lab.folder / "host.out", "w")
@@ -216,7 +219,7 @@ def try_host_page(lab):
             raise Wrong(f"the host ends with {host.returncode}:\n{(lab.folder / 'host.out').read_text()}")
         if "linkhold_cubic" not in there.read_text():
             print("router page: docs/host.md: skipped: this program has no eBPF congestion controls")
-            return 0
+            return 0, len(todo)
         for block in todo:
             print(f"router page: {block.name} of docs/host.md", flush=True)
             lab.run("ip netns exec lab-ch iperf3 -s -D -1")
@@ -226,7 +229,7 @@ def try_host_page(lab):
             chosen = lab.run("ip netns exec lab-sh sysctl -n net.ipv4.tcp_congestion_control").split()[-1]
             if chosen != "linkhold_cubic" or not re.search(r"[1-9].*/sec +receiver", said):
                 raise Wrong(f"docs/host.md: the congestion control is {chosen}:\n{said}")
-        return len(todo)
+        return len(todo), 0
     finally:
         host.send_signal(signal.SIGINT)
         try:
@@ -237,13 +240,14 @@ def try_host_page(lab):
 
 
 def try_testbed(lab):
-    """The testbed's commands, shortened; answers how many blocks did what their page says."""
+    """The testbed's commands, shortened; answers how many blocks did what their page says, and how many were skipped or undecided."""
+    todo = [(page, block) for page in TESTBED_PAGES for block in blocks(page) if block.name == "testbed"]
     if lab.linkhold("doctor", "testbed").returncode:
         print("router page: testbed: skipped: `linkhold doctor testbed` says what is missing")
-        return 0
+        return 0, len(todo)
     shutil.copytree(ROOT / "scenarios", lab.folder / "scenarios")
-    todo = [(page, block) for page in TESTBED_PAGES for block in blocks(page) if block.name == "testbed"]
-    return sum(try_on_testbed(lab, page.relative_to(ROOT), block) for page, block in todo)
+    done = sum(try_on_testbed(lab, page.relative_to(ROOT), block) for page, block in todo)
+    return done, len(todo) - done
 
 
 def try_on_testbed(lab, page, block):
@@ -306,6 +310,19 @@ def try_block(lab, name, text):
         lab.run(text)
 
 
+def try_blocks(lab, todo):
+    """The blocks of docs/router.md; answers how many were tried, and how many skipped."""
+    skipped = 0
+    for block in todo:
+        print(f"router page: {block.name}", flush=True)
+        try:
+            try_block(lab, block.name, block.text)
+        except Skipped as why:
+            print(f"  skipped: {why}")
+            skipped += 1
+    return len(todo) - skipped, skipped
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
@@ -322,17 +339,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(options.program.resolve(), pathlib.Path(folder))
         try:
-            for block in todo:
-                print(f"router page: {block.name}", flush=True)
-                try_block(lab, block.name, block.text)
+            counts = [try_blocks(lab, todo)]
             lab.stop_agent()
-            tried = len(todo) + try_host_page(lab) + try_testbed(lab)
+            counts += [try_host_page(lab), try_testbed(lab)]
         except (Wrong, subprocess.TimeoutExpired) as error:
             print(f"router page: {PAGE.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 1
         finally:
             lab.close()
-    print(f"router page: {tried} blocks do what the pages say")
+    print(f"router page: {sum_of(counts)}")
     return 0
 
 

@@ -193,9 +193,14 @@ def measured(part, options, commit):
         shutil.rmtree(out, ignore_errors=True)
         rounds = [str(options.rounds)] if part == "downloads" else []
         subprocess.run([ROOT / "scripts" / "wifi" / "run.sh", options.program, FOLDER, *rounds], check=True)
+        # Of a run of downloads nothing else keeps which program it was.
+        (out / "commit").write_text(f"{commit}\n")
     if not (out / "done").exists():
         sys.exit(f"{out}: the machine left no result; scripts/wifi/run.sh says why")
     if part == "downloads":
+        ran = (out / "commit").read_text().strip() if (out / "commit").exists() else "a commit that was not noted"
+        if ran != commit:
+            sys.exit(f"{out}: a run of a program built from {ran}, and not from {commit}: measure without --known")
         return {"commit": commit, "kernel": (out / "kernel").read_text().strip(), "rounds": downloads(out, options.rounds)}
     if not (out / "findings.json").exists():
         sys.exit(f"{out}: the run did not hold, or is undecided, so nothing of it is kept")

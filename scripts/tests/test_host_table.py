@@ -61,5 +61,44 @@ class Woken(unittest.TestCase):
         self.assertEqual(columns[columns.index("0 of 1") :][1:3], ["1 (1)", "52 (52)"])
 
 
+class Reno(unittest.TestCase):
+    def why(self, once, late):
+        """The paragraph, where Reno over 100 ms has these shares and windows after a silence, told at once and told late."""
+
+        def report(share, after):
+            stories = [dict(zip(host_table.KEPT, (160, 160, after, 0.101, 0.001, 0)))] * 4
+            linux = {"case": "struct-ops", "congestion": "reno", "counters": {}, "silences": stories}
+            return {"runs": [{"seed": 1, "totals": {"limit_share": share}, "linux": linux}]}
+
+        cells = {"once": once, "late": late}
+        return " ".join(host_table.why_reno({host_table.part_name("station", told, 2, 100): report(*cell) for told, cell in cells.items()}))
+
+    def test_it_stands_only_where_cells_miss_their_share_and_counts_them(self):
+        self.assertEqual(self.why((0.98, 160), (0.99, 160)), "")
+        said = self.why((0.93, 101), (0.98, 160))
+        self.assertIn("told at once in 1 of 1 cells and told 20 ms late in 0 of 1 cells.", said)
+        self.assertIn("4 of 4 silences end with a reduction, where it has its share 0 of 4.", said)
+
+    def test_a_cell_whose_window_collapses_is_none_of_them(self):
+        self.assertEqual(self.why((0.93, 79), (0.98, 160)), "")
+        self.assertNotIn("told at once", self.why((0.93, 79), (0.93, 101)))
+
+
+class NoNewData(unittest.TestCase):
+    def verdict(self, *firsts):
+        stories = [dict(zip(host_table.KEPT, (200, 200, 200, first, 0.001, 0))) for first in firsts]
+        columns, _ = host_table.row("plain", [{"seed": 1, "totals": {"limit_share": 0.99}, "linux": {"counters": {}, "silences": stories}}], 50)
+        return columns[-3], columns[-1]
+
+    def test_a_silence_after_which_none_came_is_a_fault_and_the_greatest(self):
+        self.assertEqual(self.verdict(0.052, 0.052, 0.052), ("52 (52)", "yes"))
+        self.assertEqual(self.verdict(0.052, 0.052, None), ("52 (never)", "not new data"))
+
+    def test_the_median_takes_it_for_infinitely_late(self):
+        self.assertEqual(self.verdict(0.052, None, None), ("never (never)", "not new data"))
+        self.assertEqual(self.verdict(0.04, 0.044, 0.048, None), ("46 (never)", "not new data"))
+        self.assertEqual(self.verdict(None), ("never (never)", "not new data"))
+
+
 if __name__ == "__main__":
     unittest.main()

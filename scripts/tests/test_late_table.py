@@ -3,7 +3,9 @@
 import pathlib
 import statistics
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -62,6 +64,47 @@ class Kernel(unittest.TestCase):
         self.assertIn("cells at or above the aim, by the mean of the seeds |", page(cells, seeds=2).kernel_aims()[0])
 
 
+class Merged(unittest.TestCase):
+    def group(self, commit, seeds=1, **cases):
+        return {"seeds": seeds, "commit": commit, "cells": {"cubic": {NAME: {case.replace("_", "-"): [{"share": share, "outside": 0.01}] * seeds for case, share in cases.items()}}}}
+
+    def test_cases_that_are_not_measured_again_stay_with_their_program(self):
+        old = self.group("0123456", dsasync_fifo=0.98, fifo=0.5)
+        both = late_table.beside_earlier(old, self.group("89abcde", seeds=2, fifo=0.6, fq=0.7))
+        self.assertEqual([(group["commit"], list(group["cells"]["cubic"][NAME])) for group in both], [("0123456", ["dsasync-fifo"]), ("89abcde", ["fifo", "fq"])])
+        found = late_table.Page({"simulator": {"seeds": 10, "commit": "0123456", "cells": {}}, "kernel": both})
+        found.estimates = Means()
+        self.assertEqual([found.of("cubic", NAME, case, "share", stack="kernel")[0] for case in ("dsasync-fifo", "fifo")], [0.98, 0.6])
+        self.assertEqual(
+            found.kernel()[0],
+            "On the kernel: 1 seed, program built from 0123456: 1 cells of `dsasync-fifo`; 2 seeds, program built from 89abcde: 2 cells of `fifo` and `fq`.",
+        )
+
+    def test_what_is_measured_whole_again_is_alone(self):
+        new = self.group("89abcde", dsasync_fifo=0.97)
+        self.assertEqual(late_table.beside_earlier(self.group("0123456", dsasync_fifo=0.98), new), new)
+        self.assertEqual(late_table.beside_earlier(None, new), new)
+
+    def test_seeds_are_those_there_are_and_what_is_not_whole_is_named(self):
+        def run(case, seed):
+            return {"totals": {"limit_share": 0.9, late_table.OUTSIDE: 0.01}, "linux": {"congestion": "cubic", "case": case}, "seed": seed}
+
+        name = late_table.cell("0.3", 3, 5, "told")
+        report = {"runs": [run("fifo", 1), run("fifo", 2), run("fq_codel", 1)]}
+        other = late_table.cell("0.3", 50, 5, "told")
+        reports = {name: report, other: {"runs": [run("fifo", 1), run("fq_codel", 1)]}}
+        cells = {"every": lambda: [(one, 5, []) for one in (name, other, "gone, rate told")], "told_at": lambda _late: [], "batch": lambda *_: reports}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(late_table, **cells):
+            group = late_table.measured(mock.Mock(cases="fifo,fq_codel", out=pathlib.Path(folder), seeds=3), "0123456")
+        self.assertEqual(group["seeds"], 2)
+        less = [f"{name}, cubic, fq_codel: 1", f"{other}, cubic, fifo: 1", f"{other}, cubic, fq_codel: 1", "gone, rate told, cubic: 0"]
+        said = f"On the kernel: 2 seeds, program built from 0123456; not whole (fewer seeds: {', '.join(less)})."
+        self.assertEqual(late_table.measured_by([group]), said)
+        new = {"seeds": 2, "commit": "89abcde", "cells": {"cubic": {name: {"fq_codel": []}}}}
+        left = late_table.beside_earlier(group, new)[0]["fewer"]
+        self.assertEqual(len(left), 3, "one cell was measured again")
+
+
 class EndsLate(unittest.TestCase):
     def test_what_a_late_end_takes_is_airtime_and_leaves_more_than_the_aims_ask_for(self):
         # 20 ms of each pause of 1.2 s is a sixtieth; the few bursts and pauses shorter than that make it less.
@@ -91,6 +134,39 @@ class EndsLate(unittest.TestCase):
         self.assertIn("| dsasync, rate untold | 20 ms | 0.985, 0.998 | 0, 0, 48 |", text)
         found.raw["simulator"]["cells"] = {}
         self.assertIn("have not been measured", found.ends_late()[0])
+
+
+class Timeouts(unittest.TestCase):
+    def test_one_run_with_a_timeout_that_is_not_undone_is_a_miss(self):
+        fine = {"share": 0.98, "outside": 0.01, "kept_rtos": 0, "twice": 0.0}
+        cells = {
+            congestion: {name: {"fq_codel": [fine] * 3} | {f"dsasync-{router}": [fine] * 3 for router in late_table.ROUTERS} for name, _, _ in late_table.every()}
+            for congestion in late_table.LOSS_BASED
+        }
+        found = late_table.Page({"simulator": {"seeds": 3, "commit": "0123456", "cells": cells}})
+
+        class Wide:
+            """Means with an interval that has 0 in it."""
+
+            def of(self, numbers):
+                return statistics.fmean(numbers), max(numbers) - min(numbers)
+
+        found.estimates = Wide()
+        self.assertEqual(found.verdicts("dsasync", "told", 20)["kept_rtos"][0], "48, 0, 0")
+        cells["reno"][NAME]["dsasync-drop"] = [fine, {**fine, "kept_rtos": 1}, fine]
+        self.assertEqual(found.verdicts("dsasync", "told", 20)["kept_rtos"][0], "47, 0, 1")
+
+
+class SentForNothing(unittest.TestCase):
+    def kept(self, retransmits, copies, lost):
+        totals = {"limit_share": 0.9, late_table.OUTSIDE: 0.01, "goodput_bps": 1448 * 8 * 10.0, "kept_rtos": 0, "retransmits": retransmits}
+        run = {"totals": totals, "flows": [{"active_s": 10}], "mechanisms": [{"copies_sent": copies}], "link": {"air_losses": lost}}
+        one = late_table.small(run)
+        return one["twice"], one["twice_less_lost"]
+
+    def test_what_is_left_below_zero_is_kept_beside_it(self):
+        self.assertEqual(self.kept(retransmits=3, copies=7, lost=5), (0.05, 0.05))
+        self.assertEqual(self.kept(retransmits=3, copies=1, lost=5), (0, -0.01))
 
 
 if __name__ == "__main__":

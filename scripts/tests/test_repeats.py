@@ -75,6 +75,17 @@ class Counted(unittest.TestCase):
         self.assertEqual(self.repeat("suite", "many").returncode, 2)
 
 
+class Built(unittest.TestCase):
+    def test_the_commit_is_taken_when_it_is_built_and_not_when_its_runs_end(self):
+        text = (SCRIPTS / "repeat_tests.sh").read_text()
+        self.assertLess(text.index("built=$(scripts/repeats_page.py commit)"), text.index("program=$(cargo test"))
+        self.assertIn('add "$name" --commit "$built"', text)
+
+    def test_commit_prints_what_the_tree_is(self):
+        said = subprocess.run([sys.executable, SCRIPTS / "repeats_page.py", "commit"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(said.strip(), repeats_page.commit() or "")
+
+
 class Kept(unittest.TestCase):
     def test_a_result_takes_the_place_of_the_same_tests_under_the_same_load(self):
         kept = [result(), result(busy=True)]
@@ -99,14 +110,15 @@ class Kept(unittest.TestCase):
             def run(*words):
                 return subprocess.run([sys.executable, SCRIPTS / "repeats_page.py", "--docs", folder, *words], capture_output=True, text=True)
 
-            done = run("add", "suite", "--runs", "3", "--failed", "2", "--skipped", "0", "--busy", "--failures", "one", "one", "two", "--skips", "three")
+            words = ("--runs", "3", "--failed", "2", "--skipped", "0", "--busy", "--failures", "one", "one", "two", "--skips", "three")
+            done = run("add", "suite", "--commit", "", *words)
+            self.assertIn("does not take this result", done.stderr)
+            self.assertFalse((docs / "repeats.json").exists())
+            done = run("add", "suite", "--commit", "0123456789ab", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
-            if repeats_page.commit() is None:
-                self.assertIn("does not take this result", done.stderr)
-                self.assertFalse((docs / "repeats.json").exists())
-                return
             (kept,) = json.loads((docs / "repeats.json").read_text())
             self.assertEqual((kept["failures"], kept["skips"], kept["busy"], kept["runs"]), ({"one": 2, "two": 1}, {"three": 1}, True, 3))
+            self.assertEqual(kept["commit"], "0123456789ab", "what was built, whatever the tree has now")
             self.assertEqual(run("--raw", "--check").returncode, 0)
             (docs / "repeats.md").write_text("another")
             self.assertIn("not what repeats.json says", run("--raw", "--check").stderr)

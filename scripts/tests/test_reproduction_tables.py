@@ -2,6 +2,7 @@
 row. `make pages` runs this."""
 
 import pathlib
+import re
 import sys
 import unittest
 
@@ -25,14 +26,30 @@ def row(case, stack, measured, ci95):
 
 class Fresh(unittest.TestCase):
     def confirmed(self, first, again):
-        return tables.confirmation({"fig3": figure(first)}, {"fig3": figure(again, first_seed=101)}, "program built from abc")
+        return tables.confirmation("cr-aware", {"fig3": figure(first)}, {"fig3": figure(again, first_seed=101)}, {"commit": "abc"})
 
     def test_verdicts_stand_beside_each_other_and_the_changed_ones_are_counted(self):
         first = [claim("A", True), claim("B", None), claim("C", False)]
         title, rows = self.confirmed(first, [claim("A", False), claim("B", None), claim("C", False)])
         self.assertIn("seeds 101 to 200", title)
-        self.assertIn("of 3 claims 0 hold, 2 do not and 1 is undecided, and 1 has another verdict than on seeds 1 to 100", title)
+        self.assertIn("Of 3 claims 0 hold, 2 do not and 1 is undecided, and 1 has another verdict than on seeds 1 to 100", title)
         self.assertIn("| A | 1.50 ratio | **yes** | 1.50 ratio | no |", rows)
+
+    def test_seeds_are_fresh_to_the_program_that_ran_them_first_and_to_no_other(self):
+        first, found, since = tables.FIRST_RUN["cr-aware"]
+        again = self.confirmed([claim("A", True)], [claim("A", True)])[0]
+        self.assertIn(f"first run with a program built from {first}, after", again)
+        self.assertIn(f": then {found}. Since then {since}. Here they were run again, program built from abc, so that they are not fresh to that. Of", again)
+        alone = tables.freshness("cr-aware", {"commit": f"{first}0123"})
+        self.assertIn(f"Since then {since}; the table is of before", alone)
+        self.assertNotIn("again", alone)
+
+    def test_the_pages_say_it_of_the_program_that_they_name(self):
+        for paper, begins in tables.FRESH.items():
+            said = re.search(r"on seeds (\d+) to \d+, (.*)\. Of \d+ claims", (tables.PAGES / paper / "README.md").read_text())
+            program = re.search(r"run again, program built from (\w+)", said[2])
+            self.assertEqual(int(said[1]), begins)
+            self.assertEqual(said[2], tables.freshness(paper, {"commit": program[1] if program else tables.FIRST_RUN[paper][0]}))
 
     def test_a_page_that_is_confirmed_says_so(self):
         self.assertIn("and none has another verdict than on seeds 1 to 100", self.confirmed([claim("A", True)], [claim("A", True)])[0])

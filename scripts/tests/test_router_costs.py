@@ -9,7 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import router_costs  # noqa: E402
 
-LOG = """
+LOG = """# program built from 0123456, Linux 6.18.44, 4 processors
+
 At 24 Mb/s, 5 rounds of 3s each way, in turns:
 goodput, plain router                    22.960 Mb/s  (22.960 to 22.960)
 goodput, agent                           22.930 Mb/s  (22.930 to 22.930)
@@ -36,7 +37,7 @@ passing flow while 0 packets are held     2.500 Gb/s  (2.500 to 2.500)
 
 def written(log):
     with mock.patch.object(router_costs.Estimates, "of", return_value=(-0.066 if "-0.1 -0.1" in log else 0.05, 0.023)):
-        return " ".join(router_costs.block(log, "0123456").split())
+        return " ".join(router_costs.block(log).split())
 
 
 class Block(unittest.TestCase):
@@ -49,6 +50,12 @@ class Block(unittest.TestCase):
         self.assertIn("with and without copies overlap", written(LOG))
         self.assertIn("do not overlap: copies take more", written(LOG.replace("(3.900 to 6.600)", "(2.000 to 3.000)")))
         self.assertIn("do not overlap: copies take less", written(LOG.replace("(3.900 to 6.600)", "(8.000 to 9.000)")))
+
+    def test_a_log_says_itself_what_measured_it(self):
+        self.assertIn("Linux 6.18.44, 4 processors, program built from 0123456;", written(LOG))
+        with self.assertRaisesRegex(SystemExit, "does not begin with what measured it"):
+            written(LOG.split("\n", 1)[1])
+        self.assertRegex(router_costs.head("0123456"), router_costs.HEAD)
 
     def test_times_have_a_space_before_their_unit(self):
         self.assertIn("range of 5 rounds of 3 s.", written(LOG))

@@ -14,7 +14,7 @@ sys.path.insert(0, str(SCRIPTS))
 import soak  # noqa: E402
 
 WIRE = {"program": "89ab", "sources": "0123", "cases": 300_000, "tests": 2, "when": "2026-11-26"}
-ROW = {**WIRE, "hours": 1.0}
+ROW = {**WIRE, "ignored": 0, "hours": 1.0}
 
 
 def compiled(source, program):
@@ -41,7 +41,23 @@ class Clean(unittest.TestCase):
         self.assertEqual(self.rows(), {})
         soak.share("linkhold-wire", "a", {**WIRE, "clean": {"one": 1800.0, "two": 1800.0}})
         self.assertEqual(self.rows(), {"a": ROW})
-        self.assertIn("| `linkhold-wire` | `a` | 2 | 300000 | 0 | 1.00 | `89ab` | `0123` | 2026-11-26 |\n", soak.PAGE.read_text())
+        self.assertIn("| `linkhold-wire` | `a` | 2 | 0 | 300000 | 1.00 | `89ab` | `0123` | 2026-11-26 |\n", soak.PAGE.read_text())
+
+    def test_a_program_that_is_not_clean_stands_on_the_page_as_such(self):
+        soak.change_shared(lambda clean: clean.update({"linkhold-tcp": {"programs": ["b", "c"], "clean": {"c": {**ROW, "ignored": 3}}}}))
+        page = soak.PAGE.read_text()
+        self.assertIn("| `linkhold-wire` | `a` | not clean yet |", page)
+        self.assertIn("| `linkhold-tcp` | `b` | not clean yet |", page)
+        self.assertIn("| `linkhold-tcp` | `c` | 2 | 3 | 300000 | 1.00 |", page)
+        self.assertIn("| `linkhold-radio` | – | not run yet |", page)
+        self.assertNotIn("failed |", page)
+
+    def test_an_ignored_test_is_neither_run_nor_clean(self):
+        program = self.folder / "program"
+        program.write_text("#!/bin/sh\ncase \"$*\" in *--ignored*) ;; *--list*) echo 'runs: test' ;; esac\ncase \"$*\" in *--list*) echo 'slow: test' ;; *) echo '0 passed; 1 ignored' ;; esac\n")
+        program.chmod(0o755)
+        self.assertEqual(soak.tests_of(program), (["runs"], ["slow"]))
+        self.assertIsNotNone(soak.run(self.folder, str(program), "slow", 1)[1])
 
     def test_what_was_shared_holds_for_its_own_program_and_no_more_cases(self):
         self.assertTrue(soak.is_clean(ROW, "89ab", 300_000))
@@ -63,7 +79,7 @@ class Clean(unittest.TestCase):
         compiled("int main(int count, char **words) { return count; }", program)
         built = soak.hash_of(program)
         names = {"linkhold-wire": {"manifest_path": str(self.folder / "Cargo.toml")}}
-        instead = {"build": {"a": program}, "tests_of": ["one", "two"], "sources": "4567"}
+        instead = {"build": {"a": program}, "tests_of": (["one", "two"], []), "sources": "4567"}
         for name, answer in instead.items():
             patch = mock.patch.object(soak, name, return_value=answer)
             patch.start()

@@ -49,9 +49,9 @@ class Only(unittest.TestCase):
         with mock.patch.object(sys, "argv", words), contextlib.redirect_stderr(io.StringIO()):
             testbed_table.main()
 
-    def measure(self, part):
-        """A run with --only, on another kernel, that measures what raw.json has already."""
-        now = report(self.before[part])
+    def measure(self, part, left_out=lambda _run: False):
+        """A run with --only, on another kernel, that measures what raw.json has already, but for some runs."""
+        now = report([run for run in self.before[part] if not left_out(run)])
         with (
             mock.patch.object(testbed_table, "program_commit", return_value="0123456789ab"),
             mock.patch.object(testbed_table, "batch", return_value={part: now}),
@@ -75,6 +75,12 @@ class Only(unittest.TestCase):
             self.assertIn(": the rest.", header(self.docs / page))
         self.run_script("--raw", "--check")
 
+    def test_seeds_are_those_there_are_and_cases_with_fewer_are_named(self):
+        self.measure("clean", lambda run: run["seed"] == 3 or (run["cc"], run["case"], run["seed"]) == ("reno", "dsasync", 2))
+        measured = raw_parts.read(self.docs / "raw.json")[raw_parts.MEASURED]["clean"]
+        self.assertEqual({cc: (told["seeds"], told.get("fewer")) for cc, told in measured.items()}, {"reno": (2, "dsasync 1"), "cubic": (2, None), "bbr": (2, None)})
+        self.assertIn("Linux 9.9, 2 seeds, program built from 0123456789ab, not whole (fewer seeds: dsasync 1): clean with reno.", header(self.docs / "others.md"))
+
     def test_a_header_that_is_not_what_raw_json_says_fails_the_check(self):
         self.run_script("--raw", "--check")
         for name in ("table.md", "told.md", "others.md", "silences.md", "simulator.md"):
@@ -85,6 +91,29 @@ class Only(unittest.TestCase):
                 self.run_script("--raw", "--check")
             self.assertIn(name, str(stopped.exception))
             page.write_text(text)
+
+
+class Aims(unittest.TestCase):
+    def verdict(self, *modes, routers=0.06):
+        """The verdict on a mode whose runs have these pairs of 99th percentile and time to new data, s."""
+        def runs(case, told, mechanisms=()):
+            return [
+                {"totals": {"limit_share": 0.98 + seed / 1e3, testbed_table.OUTSIDE: delay}, "linux": {"congestion": "cubic", "case": case, "resume_p50_s": resume}, "mechanisms": mechanisms}
+                for seed, (delay, resume) in enumerate(told)
+            ]
+
+        plain = [run for case in ("fifo-100", "fifo-5000", "fq_codel") for run in runs(case, [(routers, 0.05)] * len(modes))]
+        report = {"runs": plain + runs("dsasync", modes, [{}])}
+        return next(line for line in testbed_table.aims({"burst0.3-rtt50": report}) if line.startswith("| burst")).split(" | ")[1].removesuffix(" |")
+
+    def test_a_mode_reaches_the_aim_by_what_all_of_its_runs_have(self):
+        self.assertEqual(self.verdict((0.05, 0.05), (0.06, 0.054)), "yes")
+        self.assertEqual(self.verdict((0.07, 0.05), (0.08, 0.07)), "p99 75 ms over 60 ms; resume 60 ms")
+
+    def test_runs_without_a_percentile_or_without_new_data_do_not_reach_it(self):
+        self.assertEqual(self.verdict((None, 0.05), (None, 0.05)), "no p99 in 2 of 2 runs")
+        self.assertEqual(self.verdict((0.05, 0.05), (0.05, None)), "no resume in 1 of 2 runs")
+        self.assertEqual(self.verdict((0.05, 0.05), (0.05, 0.05), routers=None), "p99 beside none of a router")
 
 
 class ProgramCommit(unittest.TestCase):

@@ -130,12 +130,12 @@ class BesideRadar(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    def kept(self, **judged_as):
+    def kept(self, stalls=(), **judged_as):
         """What main() keeps of a run whose silences are judged so."""
         stubs = {name: lambda *_: None for name in dir(check) if name.startswith(("judge_", "note_"))}
         stubs["judge_silences"] = lambda _run, findings: findings.hold("it", **judged_as)
         with tempfile.TemporaryDirectory() as folder:
-            run = unittest.mock.Mock(folder=pathlib.Path(folder), stalls=[], mark={"without": 0, "end": 100}.get, text=lambda _name: "6.1\n")
+            run = unittest.mock.Mock(folder=pathlib.Path(folder), stalls=list(stalls), mark={"without": 0, "end": 100}.get, text=lambda _name: "6.1\n")
             with (
                 unittest.mock.patch.multiple(check, Run=lambda _folder: run, **stubs),
                 unittest.mock.patch.object(sys, "argv", ["check.py", folder]),
@@ -145,6 +145,11 @@ class Kept(unittest.TestCase):
                 check.main()
             file = pathlib.Path(folder) / "findings.json"
             return ended.exception.code, json.loads(file.read_text()) if file.exists() else None
+
+    def test_stalls_count_in_the_time_by_which_they_are_divided(self):
+        # Before the mark "without", across it, in between, and across the end: 1 + 2 + 1 s of 100 s on two processors.
+        stalls = [(-3, 5), (1, 4), (50, 2), (101, 2)]
+        self.assertEqual(self.kept(stalls, holds=True), (0, {"kernel": "6.1", "still": 0.02}))
 
     def test_only_a_run_that_holds_is_kept(self):
         self.assertEqual(self.kept(holds=True), (0, {"kernel": "6.1", "still": 0.0}))

@@ -8,6 +8,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SCRIPTS))
@@ -58,6 +59,26 @@ class Written(unittest.TestCase):
 
     def test_what_is_kept_is_read_again(self):
         self.assertEqual(json.loads(wifi_page.text(KEPT)), KEPT)
+
+
+class Known(unittest.TestCase):
+    def test_downloads_of_another_program_are_not_taken_for_this_ones(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(wifi_page, "FOLDER", pathlib.Path(folder)):
+            out = pathlib.Path(folder) / "out"
+            out.mkdir()
+            (out / "done").touch()
+            (out / "kernel").write_text("6.1\n")
+            for longer in wifi_page.LONGER_MS:
+                for who in ("without", "with"):
+                    (out / f"iperf-{longer}-1-{who}.json").write_text('{"end": {"sum_received": {"bytes": 5}, "sum_sent": {"retransmits": 1}}}')
+            options = mock.Mock(known=True, rounds=1)
+            with self.assertRaisesRegex(SystemExit, "not noted, and not from 0123456789ab"):
+                wifi_page.measured("downloads", options, "0123456789ab")
+            (out / "commit").write_text("fedcba987654\n")
+            with self.assertRaisesRegex(SystemExit, "built from fedcba987654, and not from 0123456789ab"):
+                wifi_page.measured("downloads", options, "0123456789ab")
+            (out / "commit").write_text("0123456789ab\n")
+            self.assertEqual(wifi_page.measured("downloads", options, "0123456789ab")["rounds"]["0"], [((5, 1), (5, 1))])
 
 
 class Pages(unittest.TestCase):

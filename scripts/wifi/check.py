@@ -58,6 +58,8 @@ SCAN_STARTED, SCAN_RESULTS, AWAY, BACK = 33, 34, 55, 56
 SET_INTERFACE, STOP_AP = 6, 16
 WIPHY, IFINDEX, IFTYPE, FREQUENCY, DURATION, RADAR_EVENT, COUNT, BLOCK_TX = 1, 3, 5, 38, 87, 168, 183, 184
 
+# Of the emulated machine (run.sh), each of which notes its own stalls.
+PROCESSORS = 2
 
 # What the kernel's trace calls that which leads to a message.
 TRACED = {
@@ -179,6 +181,12 @@ class Run:
         """How long a datagram was on its way, seconds, less what the machine stood still then and just before: what waited
         meanwhile is still ahead of it."""
         return max(arrived - sent - self.stood_still(sent - AROUND, arrived), 0)
+
+
+def within(stalls, began, ended):
+    """How long each of the stalls lasted between two times, seconds, of those that did. Recorders note them from before the first one on."""
+    lasted = (min(end, ended) - max(end - length, began) for end, length in stalls)
+    return [one for one in lasted if one > 0]
 
 
 def merged(intervals):
@@ -618,9 +626,11 @@ def main():
     judge_radio(run, findings)
     judge_order(run, findings)
     judge_downloads(run, findings)
-    still = sum(length for _, length in run.stalls)
-    share = still / (run.mark("end") - run.mark("without")) / 2
-    print(f"       the machine stood still {len(run.stalls)} times, for {still * 1e3:.0f} ms in all: {share:.1%} of the time")
+    began, ended = run.mark("without"), run.mark("end")
+    stalls = within(run.stalls, began, ended)
+    still = sum(stalls)
+    share = still / (ended - began) / PROCESSORS
+    print(f"       the machine stood still {len(stalls)} times, for {still * 1e3:.0f} ms in all: {share:.1%} of the time")
     # Once more at the end, where whoever sees only the last lines of a log finds it.
     for what, of_time in findings.broken:
         print(f"FAILED {'(a matter of time) ' if of_time else ''}{what}")
