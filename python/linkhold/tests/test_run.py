@@ -16,7 +16,7 @@ import time
 
 import linkhold
 import pytest
-from conftest import SCENARIO
+from conftest import HINT, HINTED, LATE, SCENARIO
 
 
 def numbers(report: dict) -> list[dict]:
@@ -204,6 +204,28 @@ def test_tables_hold_flows_series_and_silences(result):
     silences = result.silences().to_pylist()
     assert {row["cause"] for row in silences} == {"sensing", "primary_user"}
     assert {row["station"] for row in silences} == {None, 1}
+
+
+def test_before_a_flow_starts_the_series_has_no_readings():
+    pytest.importorskip("pyarrow")
+    rows = [row for row in linkhold.run(LATE).series().to_pylist() if row["flow"] == 1]
+    before, after = rows[:5], rows[6:]
+    assert [round(row["t_s"], 6) for row in rows] == [round(0.1 * step, 6) for step in range(1, 11)]
+    for name in ("cwnd_bytes", "rtt_s", "in_flight_bytes"):
+        assert [row[name] for row in before] == [None] * 5, name
+        assert all(row[name] > 0 for row in after), name
+    assert {row["ssthresh_bytes"] for row in before} == {None}
+    assert {(row["goodput_bps"], row["rto_events"]) for row in before} == {(0.0, 0)}
+
+
+def test_series_and_silences_have_the_limits_that_they_state():
+    pytest.importorskip("pyarrow")
+    series = linkhold.run(LATE, set={"flows.0.count": 70, "output.series_interval": "1ms"}).series()
+    assert set(series["flow"].to_pylist()) == {None, *range(64)}
+    router = [row["t_s"] for row in series.to_pylist() if row["flow"] is None]
+    assert (len(router), router[0]) == (500, pytest.approx(0.002))
+    assert "flows 0 to 63" in linkhold.Result.series.__doc__ and "fewer than 512" in linkhold.Result.series.__doc__
+    assert "20,000" in linkhold.Result.silences.__doc__
 
 
 def test_without_pyarrow_the_error_says_what_to_install():

@@ -130,15 +130,21 @@ class Result:
     def series(self) -> pa.Table:
         """One row for each interval of a flow, or, where `flow` is null, of the router: `case`, `seed`, `flow`, `t_s`
         (end of the interval), `goodput_bps`; for a flow also `cwnd_bytes`, `ssthresh_bytes`, `rtt_s`, `in_flight_bytes`
-        and `rto_events` (since the start); for the router also `limit_bps`, `held_bytes` and `queue_bytes`. The table
-        is that of the command's `series.parquet`. Needs pyarrow.
+        and `rto_events` (since the start); for the router also `limit_bps`, `held_bytes` and `queue_bytes`. What is read
+        of a sender is null before its flow starts.
+
+        There are limits: only flows 0 to 63 have rows, and each series has fewer than 512. A series that is full halves its
+        rows and doubles its intervals: means for rates, the later reading for the rest. So an interval may be longer
+        than the scenario's `output.series_interval`; `t_s` tells it. The table is that of the command's `series.parquet`.
+        Needs pyarrow.
         """
         return self._table("series")
 
     def silences(self) -> pa.Table:
         """One row for each silence of each run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
-        channel_switch, fade or grant) and `station`, which is null where the whole network was silent. The table is
-        that of the command's `silences.parquet`. Needs pyarrow.
+        channel_switch, fade or grant) and `station`, which is null where the whole network was silent. Of each run there
+        are the first 20,000 at most; the report's `link` tells of all. The table is that of the command's
+        `silences.parquet`. Needs pyarrow.
         """
         return self._table("silences")
 
