@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import linkhold
 import pytest
@@ -74,13 +75,31 @@ def test_values_of_every_kind_reach_the_scenario():
         SCENARIO,
         set={
             "radio.sensing.announced": False,
-            "flows.0.station": [1],
+            "flows.0.station": [0, 1],
             "flows.0.source": {"rate": "2Mbit/s"},
             "flows.0.count": 3,
         },
     )
     assert "not announced" in checked.summary
-    assert "3 connections on each of 1 station, paced at 2" in checked.summary
+    assert "3 connections on each of 2 stations, paced at 2" in checked.summary
+
+
+@pytest.mark.parametrize(
+    "act", [linkhold.run, linkhold.check, lambda text, set: linkhold.sweep(text, over={"wired.rtt": ["3ms", "9ms"]}, set=set)]
+)
+def test_what_is_probably_not_meant_is_warned_of_once_where_it_was_called(act):
+    with pytest.warns(linkhold.ScenarioWarning) as caught:
+        act(SCENARIO, set=HINTED)
+    [warning] = caught
+    assert str(warning.message).startswith(HINT)
+    assert (warning.category, warning.filename) == (linkhold.ScenarioWarning, __file__)
+
+
+def test_a_warning_that_is_an_error_ends_a_run_before_it_begins():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(linkhold.ScenarioWarning, match="has no flow"):
+            linkhold.run(SCENARIO, set={**HINTED, "duration": "100000min"})
 
 
 def test_numbers_of_numpy_are_numbers():

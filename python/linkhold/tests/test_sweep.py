@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linkhold
 import pytest
-from conftest import SCENARIO
+from conftest import HINT, HINTED, SCENARIO
 
 SHORT = {"duration": "1s"}
 

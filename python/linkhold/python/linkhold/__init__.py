@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._native import RunError, ScenarioError, __version__
 from ._run import Checked, Estimate, Result, check, run, schema
+from ._scenario import ScenarioWarning
 from ._sweep import sweep
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "Result",
     "RunError",
     "ScenarioError",
+    "ScenarioWarning",
     "__version__",
     "check",
     "plots",

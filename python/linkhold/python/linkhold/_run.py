@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, tell, threads_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -237,18 +237,23 @@ def run(
 
     Raises ScenarioError, a ValueError, with file, line and key of everything that is wrong with the scenario, and
     RunError, a RuntimeError, if a run cannot start; FileNotFoundError if there is no such scenario file, and KeyError if
-    there is no case of the baseline's name.
+    there is no case of the baseline's name. Warns, with ScenarioWarning, of what is valid and probably not meant, before
+    the first run.
     """
     file, text = source(scenario)
     count = whole("seeds", seeds, MAX_SEEDS)
-    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True, baseline)
+    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True, baseline, tell)
     return Result(native)
 
 
 def check(scenario: Scenario, set: Overrides = ()) -> Checked:
-    """Check a scenario without running it, and return its content in short. Raises ScenarioError as `run` does."""
+    """Check a scenario without running it, and return its content in short. Raises ScenarioError and warns as `run`
+    does.
+    """
     file, text = source(scenario)
-    return Checked(*_native.check(file, text, overrides(set)))
+    name, description, cases, facts, summary, hints = _native.check(file, text, overrides(set))
+    tell(hints)
+    return Checked(name, description, cases, facts, summary)
 
 
 def schema() -> dict[str, Any]:

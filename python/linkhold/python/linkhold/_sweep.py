@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _native
 from ._run import pyarrow, totals_of
-from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, tell, threads_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ def sweep(
     Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
     rates in bit/s, times in s; last `version` and `commit` of the program that ran the row.
 
-    Everything is checked before the first run. Raises as `run` does.
+    Everything is checked before the first run. Raises and warns as `run` does, of all points together.
     """
     points = _points(over)
     file, text = source(scenario)
@@ -118,7 +118,7 @@ def _here(
     file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int | None
 ) -> Iterable[list[Row]]:
     # All points, cases and seeds share one pool, so that a scenario with few cases also keeps all cores busy.
-    return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False)]
+    return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False, None, tell)]
 
 
 def _rows(native: _native.Run) -> list[Row]:
@@ -138,8 +138,8 @@ def _on_worker(
 def _on_cluster(
     client: Any, file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int
 ) -> Iterable[list[Row]]:
-    for overrides_of_point in sets:
-        _native.check_simulated(file, text, overrides_of_point)
+    # Told here: nobody may see what a worker warns of.
+    tell([hint for overrides_of_point in sets for hint in _native.check_simulated(file, text, overrides_of_point)])
     if text is None and file is not None:
         # Workers get the text, so that they need no files of the caller except traces.
         with open(file, encoding="utf-8") as opened:
