@@ -54,6 +54,29 @@ def test_a_table_has_the_columns_of_all_points_and_values_of_several_kinds_as_te
     assert table.column("tcp.window_scale").to_pylist()[::2] == [None, "off", "7"]
 
 
+def test_totals_that_no_row_has_are_numbers_in_a_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms"]}, set=SHORT, table=True)
+    assert set(table.column("completion_mean_s").to_pylist()) == {None}
+    assert table.schema.field("completion_mean_s").type == pyarrow.float64()
+    assert not [field.name for field in table.schema if pyarrow.types.is_null(field.type)]
+
+
+def test_a_table_has_a_column_for_each_value_of_nested_totals():
+    pyarrow = pytest.importorskip("pyarrow")
+    over = [{"flows.0.transport": "tcp"}, {"flows.0.transport": "udp", "flows.0.source": {"rate": "2Mbit/s"}}]
+    table = linkhold.sweep(SCENARIO, over=over, set=SHORT, table=True)
+    rows = linkhold.sweep(SCENARIO, over=over, set=SHORT)
+    assert "udp" not in table.column_names
+    for column, key in (("datagrams_sent", "sent"), ("datagrams_inside", "inside"), ("jitter_s", "jitter_s")):
+        assert table.column(column).to_pylist() == [row["udp"][key] if "udp" in row else None for row in rows]
+    flows = linkhold.run(SCENARIO, set={**SHORT, **over[1]}).flows()
+    assert {name for name in table.column_names if name.startswith(("datagrams_", "jitter"))} - set(flows.column_names) == {
+        "datagrams_inside"
+    }
+    assert pyarrow.types.is_integer(table.schema.field("datagrams_lost").type)
+
+
 def test_everything_is_checked_before_anything_runs():
     with pytest.raises(linkhold.ScenarioError, match=r"--set wired\.rtt=fast"):
         linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "fast"]}, set={"duration": "100000min"})

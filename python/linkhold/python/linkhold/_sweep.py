@@ -21,6 +21,10 @@ Row = dict[str, Any]
 # Keys that a point cannot have, each with what to do instead: rows already have columns for seed and case.
 _TAKEN = {"seed": "the scenario's seed changes by seeds=N and set", "cases": "name a case's key, as cases.NAME.mode"}
 
+# Totals that are objects, with what the columns of their values begin with in `Result.flows`.
+_NESTED = {"udp": "datagrams_", "quic": "quic_", "media": "media_", "web": "web_"}
+_UNPREFIXED = ("jitter_s",)
+
 
 @overload
 def sweep(
@@ -63,7 +67,9 @@ def sweep(
     client: a `dask.distributed.Client`, on which every point is a task. A scenario with measured traces needs them at the
         same path on every worker.
     table: return a pyarrow Table instead of a list of dicts. A column of values of several kinds (a number and "off")
-        has them as text.
+        has them as text, and a total that no row has is a column of nulls of type double. The totals `udp`, `quic`,
+        `media` and `web` are a column for each of their values, named as in `Result.flows`: `datagrams_lost`, `jitter_s`,
+        `media_stalls`, `web_page_p95_s`.
 
     Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
     rates in bit/s, times in s; last `version` and `commit` of the program that ran the row.
@@ -85,13 +91,28 @@ def sweep(
 
 
 def _table(points: list[Point], rows: list[Row]) -> pa.Table:
+    rows = [_flat(row) for row in rows]
     # Not every point has every key, and not every row every total.
     names = dict.fromkeys(name for part in (points, rows) for row in part for name in row)
     return pyarrow().table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
+def _flat(row: Row) -> Row:
+    """The row with the values of nested totals beside the others."""
+    flat: Row = {}
+    for name, value in row.items():
+        if name in _NESTED and isinstance(value, Mapping):
+            flat.update({key if key in _UNPREFIXED else _NESTED[name] + key: item for key, item in value.items()})
+        else:
+            flat[name] = value
+    return flat
+
+
 def _column(values: list[Any]) -> pa.Array:
     arrow = pyarrow()
+    if all(value is None for value in values):
+        # What may be missing in every row is a number.
+        return arrow.array(values, arrow.float64())
     try:
         return arrow.array(values)
     except (arrow.ArrowInvalid, arrow.ArrowTypeError):
