@@ -87,6 +87,10 @@ def test_everything_is_checked_before_anything_runs():
     [
         ({"wired.rtt": []}, ValueError, "no point"),
         ({"wired.rtt": "3ms"}, TypeError, "list of values"),
+        ("wired.rtt=3ms", TypeError, "a list of dicts, not 'wired.rtt=3ms'"),
+        (["wired.rtt=3ms"], TypeError, "each a dict .*, and 'wired.rtt=3ms' is none"),
+        ([("wired.rtt", "3ms")], TypeError, "each a dict"),
+        (3, TypeError, "a list of dicts, not 3"),
         ({"seed": [1, 2]}, ValueError, "seeds=N"),
     ],
 )
@@ -119,6 +123,31 @@ def test_a_client_gives_the_rows_of_this_machine(scenario):
     over = {"wired.rtt": ["3ms", "50ms"]}
     here = linkhold.sweep(scenario, over=over, set=SHORT, seeds=2)
     assert linkhold.sweep(scenario, over=over, set=SHORT, seeds=2, client=FakeClient()) == here
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_workers_find_the_traces_of_the_caller(scenario, tmp_path, monkeypatch, as_text):
+    class Elsewhere(FakeClient):
+        def gather(self, futures):
+            folder = tmp_path / "worker"
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            return super().gather(futures)
+
+    (tmp_path / "snr.csv").write_text("time,snr\n" + "".join(f"{step / 10},20\n" for step in range(31)))
+    text = SCENARIO.replace("stations = 2", 'stations = 2\nsnr = { trace = "snr.csv", interval = "100ms" }')
+    scenario.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    given, over = text if as_text else scenario.name, {"wired.rtt": ["3ms"]}
+    here = linkhold.sweep(given, over=over, set=SHORT)
+    assert linkhold.sweep(given, over=over, set=SHORT, client=Elsewhere()) == here
+
+
+def test_with_a_client_the_caller_is_warned_and_no_worker_is(scenario):
+    with pytest.warns(linkhold.ScenarioWarning) as caught:
+        linkhold.sweep(scenario, over={"wired.rtt": ["3ms", "50ms"]}, set=HINTED, client=FakeClient())
+    [warning] = caught
+    assert str(warning.message).startswith(HINT) and warning.filename == __file__
 
 
 def test_a_client_gets_no_task_if_a_point_cannot_be_simulated(scenario):

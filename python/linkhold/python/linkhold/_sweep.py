@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
@@ -126,7 +127,13 @@ def _points(over: Grid) -> list[Point]:
                 raise TypeError(f'over["{key}"] is a list of values; write [{values!r}]')
         points: list[Point] = [dict(zip(over, values)) for values in itertools.product(*over.values())]
     else:
-        points = [dict(point) for point in over]
+        if isinstance(over, str) or not isinstance(over, Iterable):
+            raise TypeError(f'over is a dict of lists, as {{"wired.rtt": ["3ms", "50ms"]}}, or a list of dicts, not {over!r}')
+        listed = list(over)
+        for point in listed:
+            if not isinstance(point, Mapping):
+                raise TypeError(f'over is a list of points, each a dict as {{"wired.rtt": "3ms"}}, and {point!r} is none')
+        points = [dict(point) for point in listed]
     if not points:
         raise ValueError("over names no point; every key needs at least one value")
     for key in dict.fromkeys(key for point in points for key in point):
@@ -165,6 +172,8 @@ def _on_cluster(
         # Workers get the text, so that they need no files of the caller except traces.
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
+    # Traces are looked for from the caller's folder, and not from a worker's.
+    file = os.path.abspath("<scenario text>" if file is None else file)
     futures = client.map(_on_worker, sets, file=file, text=text, seeds=seeds, threads=threads, pure=False)
     try:
         rows: list[list[Row]] = client.gather(futures)
