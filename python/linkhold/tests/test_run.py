@@ -197,8 +197,19 @@ def test_an_estimate_is_students(result):
     assert estimate.ci95 == pytest.approx((estimate.mean - half, estimate.mean + half), rel=1e-5)
     with pytest.raises(KeyError, match="there are none, dsasync"):
         result.estimate("nothing")
-    with pytest.raises(KeyError, match="limit_share"):
+    for other in ("speed", "kept_rtos", "goodput_limit_bps"):
+        with pytest.raises(KeyError, match="there are goodput_bps, limit_share, .*, jain_index, completion_mean_s"):
+            result.estimate("none", other)
+
+
+def test_the_metrics_are_those_that_the_documentation_names(result):
+    text = linkhold.Result.estimate.__doc__
+    totals = [name for name in result.totals()[0] if name not in ("case", "seed")]
+    named = [name for name in totals if f"`{name}`" in text or name.startswith(("delay_", "queueing_delay_"))]
+    with pytest.raises(KeyError) as caught:
         result.estimate("none", "speed")
+    assert sorted(named) == sorted(caught.value.args[0].partition("there are ")[2].split(", "))
+    assert {row["metric"] for row in result.compare} <= {*named}
 
 
 def test_the_delay_distribution_agrees_with_the_percentiles():
@@ -245,6 +256,22 @@ def test_series_and_silences_have_the_limits_that_they_state():
     assert (len(router), router[0]) == (500, pytest.approx(0.002))
     assert "flows 0 to 63" in linkhold.Result.series.__doc__ and "fewer than 512" in linkhold.Result.series.__doc__
     assert "20,000" in linkhold.Result.silences.__doc__
+
+
+def test_everything_but_plots_can_be_imported_without_matplotlib():
+    code = "import sys; sys.modules['matplotlib'] = None\nfrom linkhold import *\nprint(sweep.__name__, 'plots' in globals())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["sweep", "False"], done.stderr
+
+
+def test_the_package_has_the_licences():
+    import importlib.metadata
+
+    root = pathlib.Path(__file__).resolve().parents[3]
+    files = {file.name: file for file in importlib.metadata.files("linkhold") or [] if file.name.startswith("LICENSE")}
+    assert files.keys() == {"LICENSE-APACHE", "LICENSE-MIT"}
+    for name, file in files.items():
+        assert file.read_text() == (root / name).read_text()
 
 
 def test_without_pyarrow_the_error_says_what_to_install():

@@ -23,8 +23,9 @@ from ._scenario import ScenarioWarning
 from ._sweep import sweep
 
 if TYPE_CHECKING:
-    from . import plots
+    from . import plots as plots
 
+# Without `plots`: "from linkhold import *" is for those without matplotlib, too.
 __all__ = [
     "Checked",
     "Estimate",
@@ -34,7 +35,6 @@ __all__ = [
     "ScenarioWarning",
     "__version__",
     "check",
-    "plots",
     "run",
     "schema",
     "sweep",

@@ -101,9 +101,11 @@ class Result:
         return [totals_of(run) for run in self.runs]
 
     def estimate(self, case: str, metric: str = "goodput_bps") -> Estimate:
-        """Mean and 95 % interval of one of the `totals` over the seeds of `case`, in the metric's unit.
+        """Mean and 95 % interval of a metric over the seeds of `case`, in the metric's unit.
 
-        Raises KeyError for a case or metric that does not exist.
+        The metrics are, of the `totals`, `goodput_bps`, `limit_share`, `retransmit_bps`, `retransmits`,
+        `rto_events`, `jain_index`, `completion_mean_s`, and those that begin with `delay_` and `queueing_delay_`. Raises
+        KeyError for a case or metric that is not there, with those that are.
         """
         return Estimate(*self._native.estimate(case, metric))
 
