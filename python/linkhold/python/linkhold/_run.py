@@ -145,8 +145,8 @@ class Result:
     def silences(self) -> pa.Table:
         """One row for each silence of each run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
         channel_switch, fade or grant) and `station`, which is null where the whole network was silent. Of each run there
-        are the first 20,000 at most; the report's `link` tells of all. The table is that of the command's
-        `silences.parquet`. Needs pyarrow.
+        are the first 20,000 at most; shares and counts in the report's `link` are of all. The table is that of the
+        command's `silences.parquet`. Needs pyarrow.
         """
         return self._table("silences")
 
