@@ -20,7 +20,7 @@ pub struct RunSeries {
     pub router: RouterSeries,
     /// The mesh, if it is one. Never left out: the testbed keeps series in a format without names.
     pub mesh: Option<MeshMaps>,
-    /// Every silence, by start.
+    /// Silences, by start. The simulator keeps the first 20,000.
     pub silences: Vec<SilenceRecord>,
     /// One-way delays of all data segments.
     pub delays: DelayHistogram,
@@ -28,7 +28,8 @@ pub struct RunSeries {
     pub delays_outside_silence: DelayHistogram,
 }
 
-/// One flow over time. Every vector has one entry for each interval, unless it says otherwise.
+/// One flow over time. Every vector has one entry for each interval, unless it says otherwise. Intervals
+/// before the flow's start have no goodput and no timeouts; what is read of the sender is not-a-number there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Number of the flow.

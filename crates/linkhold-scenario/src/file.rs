@@ -796,7 +796,8 @@ file_table! {
 file_table! {
     /// What is recorded.
     Output {
-        /// Width of one point of a time series.
+        /// Width of one point of a time series. The first 64 flows have series. In the simulator a series has
+        /// fewer than 512 points: when it is full, every two neighbours become one, and the width doubles.
         default series_interval: Positive<Duration> = "1s";
     }
 }

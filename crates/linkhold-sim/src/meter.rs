@@ -103,23 +103,20 @@ struct Columns {
 
 impl Columns {
     fn new(interval: Duration, skipped: u64) -> Self {
-        let series = |thinning| {
-            let mut series = Series::new(interval, thinning);
-            // All series of a run begin at time 0, so that their points lie at the same times.
-            for _ in 0..skipped {
-                series.push(0.0);
-            }
-            series
-        };
-        Self {
+        let mut columns = Self {
             last_delivered: 0,
-            goodput: series(Thinning::Mean),
-            cwnd: series(Thinning::Last),
-            ssthresh: series(Thinning::Last),
-            rtt: series(Thinning::Last),
-            in_flight: series(Thinning::Last),
-            rto_events: series(Thinning::Last),
+            goodput: Series::new(interval, Thinning::Mean),
+            cwnd: Series::new(interval, Thinning::Last),
+            ssthresh: Series::new(interval, Thinning::Last),
+            rtt: Series::new(interval, Thinning::Last),
+            in_flight: Series::new(interval, Thinning::Last),
+            rto_events: Series::new(interval, Thinning::Last),
+        };
+        // All series of a run begin at time 0, so that their points lie at the same times.
+        for _ in 0..skipped {
+            columns.push(0, &Gauges::NONE, interval);
         }
+        columns
     }
 }
 
@@ -134,7 +131,7 @@ struct Gauges {
 }
 
 impl Gauges {
-    /// Those of a flow without a TCP connection.
+    /// Those of a flow without a TCP connection, or before its start.
     const NONE: Self =
         Self { cwnd: f64::NAN, ssthresh: f64::NAN, rtt: f64::NAN, in_flight: f64::NAN, rto_events: 0.0 };
 
@@ -420,5 +417,33 @@ impl Columns {
         series.in_flight_bytes = columns.in_flight.into_points();
         series.rto_events = columns.rto_events.points().iter().map(|n| *n as u64).collect();
         series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_its_start_a_flow_has_no_readings() {
+        let second = Duration::from_secs(1);
+        let read = Gauges { cwnd: 3000.0, ssthresh: 2000.0, rtt: 0.1, in_flight: 1000.0, rto_events: 1.0 };
+        // The second has thinned before the flow starts.
+        for (skipped, before) in [(3, 3), (600, 300)] {
+            let mut columns = Columns::new(second, skipped);
+            for _ in 0..4 {
+                columns.push(125, &read, second);
+            }
+            let series = Box::new(columns).into_series(0, Direction::Downlink);
+            let gauges = [&series.cwnd_bytes, &series.ssthresh_bytes, &series.rtt_s, &series.in_flight_bytes];
+            for gauge in gauges {
+                assert!(gauge[..before].iter().all(|value| value.is_nan()), "{gauge:?}");
+                assert!(gauge[before..].iter().all(|value| value.is_finite()), "{gauge:?}");
+            }
+            assert!(series.goodput_bps[..before].iter().all(|&rate| rate == 0.0));
+            assert!(series.goodput_bps[before..].iter().all(|&rate| rate == 1000.0));
+            assert!(series.rto_events[..before].iter().all(|&count| count == 0));
+            assert!(series.t_s.len() > before && series.cwnd_bytes.len() == series.t_s.len());
+        }
     }
 }

@@ -49,21 +49,23 @@ fn refuse_unsupported(py: Python<'_>, scenario: &Scenario, cases: &[Case]) -> Py
     Ok(())
 }
 
-/// Refuses a scenario that is wrong, or that no simulator can run.
+/// Refuses a scenario that is wrong, or that no simulator can run; returns its hints.
 #[pyfunction]
 pub fn check_simulated(
     py: Python<'_>,
     file: Option<String>,
     text: Option<String>,
     set: Vec<String>,
-) -> PyResult<()> {
+) -> PyResult<Vec<String>> {
     let scenario = Source::new(file, text).load(&set).map_err(|problems| scenario_error(py, &problems))?;
-    refuse_unsupported(py, &scenario, &scenario.cases())
+    refuse_unsupported(py, &scenario, &scenario.cases())?;
+    Ok(scenario.hints())
 }
 
-/// Runs a scenario at every point: a point is a list of `key=value` overrides.
+/// Runs a scenario at every point: a point is a list of `key=value` overrides. `tell` is called with the
+/// hints of all points before the first run.
 #[pyfunction]
-#[pyo3(signature = (file, text, points, seeds, threads, keep_series, baseline=None))]
+#[pyo3(signature = (file, text, points, seeds, threads, keep_series, baseline=None, tell=None))]
 #[allow(clippy::too_many_arguments, reason = "called by the Python half only, which names them")]
 pub fn run_points(
     py: Python<'_>,
@@ -74,6 +76,7 @@ pub fn run_points(
     threads: Option<usize>,
     keep_series: bool,
     baseline: Option<&str>,
+    tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Run>> {
     let source = Source::new(file, text);
     // Every point is checked before the first run.
@@ -93,6 +96,10 @@ pub fn run_points(
                 return Err(PyKeyError::new_err(format!("there is no case {baseline:?}; there are {known}")));
             }
         }
+    }
+    if let Some(tell) = tell {
+        // What it raises, if warnings are errors, ends this before a run begins.
+        tell.call1((scenarios.iter().flat_map(Scenario::hints).collect::<Vec<String>>(),))?;
     }
     let jobs: Vec<Job<'_>> = cases
         .iter()

@@ -41,9 +41,9 @@ impl Source {
     }
 }
 
-type Checked = (String, String, Vec<String>, Vec<(String, String)>, String);
+type Checked = (String, String, Vec<String>, Vec<(String, String)>, String, Vec<String>);
 
-/// Name, description, cases, facts and summary of a scenario.
+/// Name, description, cases, facts, summary and hints of a scenario.
 #[pyfunction]
 pub fn check(
     py: Python<'_>,
@@ -59,6 +59,7 @@ pub fn check(
         cases,
         scenario.facts(),
         scenario.summary(),
+        scenario.hints(),
     ))
 }
 

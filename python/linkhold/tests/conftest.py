@@ -55,6 +55,34 @@ series_interval = "100ms"
 """
 
 
+DIFFERENT = SCENARIO + """
+[[cases]]
+name = "often"
+set = { "radio.sensing.period" = "250ms" }
+"""
+
+LATE = """\
+schema = "linkhold.scenario/1"
+name = "late"
+duration = "1s"
+[wired]
+rtt = "20ms"
+[radio]
+phy_rate = "24Mbit/s"
+[[flows]]
+direction = "downlink"
+[[flows]]
+direction = "downlink"
+start = "550ms"
+[output]
+series_interval = "100ms"
+"""
+
+# One of two stations has no flow.
+HINTED = {"duration": "600ms", "flows.0.station": [0]}
+HINT = "1 of 2 stations has no flow: write station = \"all\" under"
+
+
 @pytest.fixture
 def scenario(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "small.toml"

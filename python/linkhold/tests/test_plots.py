@@ -93,6 +93,31 @@ def test_goodput_over_time_has_a_line_a_case_the_limit_and_shaded_silences(resul
     assert rendered(figure, tmp_path) > 10_000
 
 
+def test_where_cases_have_different_silences_the_legend_says_whose_are_shaded():
+    from conftest import DIFFERENT
+
+    result = linkhold.run(DIFFERENT)
+    shades = lambda cases: [name for name in legend(linkhold.plots.goodput(result, cases=cases)) if name.startswith("silence")]
+    assert shades(["none", "dsasync"]) == ["silence, whole network", "silence, one station"]
+    assert shades(["often"]) == ["silence, whole network", "silence, one station"]
+    assert shades(["none", "often"]) == ["silence, whole network, none", "silence, one station, none"]
+    assert shades(["often", "none"]) == ["silence, whole network, often", "silence, one station, often"]
+    figure = linkhold.plots.goodput(result)
+    figure.canvas.draw()
+    assert figure.legends[0].get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_a_case_that_ends_earlier_has_the_silences_of_the_others_until_then():
+    from conftest import SCENARIO
+
+    short = SCENARIO + '[[cases]]\nname = "short"\nset = { duration = "2s" }\n'
+    result = linkhold.run(short)
+    figure = linkhold.plots.goodput(result, cases=["short", "none"])
+    assert legend(figure)[-2:] == ["silence, whole network", "silence, one station"]
+    # Those of the case that ran on are there as well.
+    assert len(figure.axes[0].patches) == len(linkhold.plots.goodput(result, cases="none").axes[0].patches)
+
+
 def test_a_part_of_the_time_can_be_shown(result):
     figure = linkhold.plots.goodput(result, cases=["dsasync"], start_s=1.0, end_s=2.0)
     assert figure.axes[0].get_xlim() == (1.0, 2.0)
@@ -148,6 +173,26 @@ def test_cases_are_compared_with_their_intervals(result, tmp_path, metric):
     assert rendered(figure, tmp_path) > 5_000
 
 
+@pytest.mark.parametrize("act", ["goodput", "compare", "delay_cdf"])
+def test_figures_have_the_colours_of_a_dark_style(act):
+    from conftest import DIFFERENT
+    from matplotlib import colors, pyplot
+
+    # The seventh case is black on white.
+    many = DIFFERENT + "".join(f'[[cases]]\nname = "c{number}"\n' for number in range(4))
+    result = linkhold.run(many, set={"duration": "1s"})
+    with pyplot.style.context("dark_background"):
+        figure = getattr(linkhold.plots, act)(result)
+        figure.canvas.draw()
+    axes = figure.axes[0]
+    texts = [axes.xaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels(), *axes.texts]
+    drawn = [text.get_color() for text in texts] + [axes.spines["left"].get_edgecolor()]
+    drawn += [line.get_color() for line in axes.lines]
+    # Brightness; the style's background is black.
+    assert min(sum(colors.to_rgb(colour)) for colour in drawn) > 0.4
+    assert axes.get_facecolor() == (0, 0, 0, 1)
+
+
 def test_every_metric_of_the_comparison_has_an_axis_title(result):
     for row in result.compare:
         assert linkhold.plots.compare(result, row["metric"]).axes[0].get_xlabel()
@@ -180,5 +225,28 @@ def test_names_that_do_not_exist_are_refused(result):
         linkhold.plots.delay_cdf(result, cases=["nothing"])
     with pytest.raises(KeyError, match="there are 7, 8, 9"):
         linkhold.plots.goodput(result, seed=1)
-    with pytest.raises(KeyError, match="limit_share"):
-        linkhold.plots.compare(result, "speed")
+    for other in ("speed", "kept_rtos", "silent_fraction"):
+        with pytest.raises(KeyError, match="there are goodput_bps, limit_share, .*, completion_mean_s"):
+            linkhold.plots.compare(result, other)
+
+
+@pytest.mark.parametrize("act", ["goodput", "compare", "delay_cdf"])
+def test_cases_are_a_list_of_names_or_one_name(result, act):
+    from matplotlib import pyplot
+
+    draw = getattr(linkhold.plots, act)
+    refused = [([], ValueError, "there are none, dsasync"), (3, TypeError, "list of names"), ("nothing", KeyError, "no case 'nothing'")]
+    for cases, kind, text in refused:
+        with pytest.raises(kind, match=text):
+            draw(result, cases=cases)
+    assert not pyplot.get_fignums()
+    one = draw(result, cases="dsasync").axes[0]
+    assert one.get_lines() and len(one.get_lines()) == len(draw(result, cases=["dsasync"]).axes[0].get_lines())
+
+
+def test_what_is_refused_opens_no_figure(result):
+    from matplotlib import pyplot
+
+    with pytest.raises(ValueError, match="no interval"):
+        linkhold.plots.goodput(result, end_s=0.05)
+    assert not pyplot.get_fignums()

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import linkhold
 import pytest
-from conftest import SCENARIO
+from conftest import HINT, HINTED, LATE, SCENARIO
 
 
 def numbers(report: dict) -> list[dict]:
@@ -74,13 +75,31 @@ def test_values_of_every_kind_reach_the_scenario():
         SCENARIO,
         set={
             "radio.sensing.announced": False,
-            "flows.0.station": [1],
+            "flows.0.station": [0, 1],
             "flows.0.source": {"rate": "2Mbit/s"},
             "flows.0.count": 3,
         },
     )
     assert "not announced" in checked.summary
-    assert "3 connections on each of 1 station, paced at 2" in checked.summary
+    assert "3 connections on each of 2 stations, paced at 2" in checked.summary
+
+
+@pytest.mark.parametrize(
+    "act", [linkhold.run, linkhold.check, lambda text, set: linkhold.sweep(text, over={"wired.rtt": ["3ms", "9ms"]}, set=set)]
+)
+def test_what_is_probably_not_meant_is_warned_of_once_where_it_was_called(act):
+    with pytest.warns(linkhold.ScenarioWarning) as caught:
+        act(SCENARIO, set=HINTED)
+    [warning] = caught
+    assert str(warning.message).startswith(HINT)
+    assert (warning.category, warning.filename) == (linkhold.ScenarioWarning, __file__)
+
+
+def test_a_warning_that_is_an_error_ends_a_run_before_it_begins():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(linkhold.ScenarioWarning, match="has no flow"):
+            linkhold.run(SCENARIO, set={**HINTED, "duration": "100000min"})
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -178,8 +197,19 @@ def test_an_estimate_is_students(result):
     assert estimate.ci95 == pytest.approx((estimate.mean - half, estimate.mean + half), rel=1e-5)
     with pytest.raises(KeyError, match="there are none, dsasync"):
         result.estimate("nothing")
-    with pytest.raises(KeyError, match="limit_share"):
+    for other in ("speed", "kept_rtos", "goodput_limit_bps"):
+        with pytest.raises(KeyError, match="there are goodput_bps, limit_share, .*, jain_index, completion_mean_s"):
+            result.estimate("none", other)
+
+
+def test_the_metrics_are_those_that_the_documentation_names(result):
+    text = linkhold.Result.estimate.__doc__
+    totals = [name for name in result.totals()[0] if name not in ("case", "seed")]
+    named = [name for name in totals if f"`{name}`" in text or name.startswith(("delay_", "queueing_delay_"))]
+    with pytest.raises(KeyError) as caught:
         result.estimate("none", "speed")
+    assert sorted(named) == sorted(caught.value.args[0].partition("there are ")[2].split(", "))
+    assert {row["metric"] for row in result.compare} <= {*named}
 
 
 def test_the_delay_distribution_agrees_with_the_percentiles():
@@ -204,6 +234,44 @@ def test_tables_hold_flows_series_and_silences(result):
     silences = result.silences().to_pylist()
     assert {row["cause"] for row in silences} == {"sensing", "primary_user"}
     assert {row["station"] for row in silences} == {None, 1}
+
+
+def test_before_a_flow_starts_the_series_has_no_readings():
+    pytest.importorskip("pyarrow")
+    rows = [row for row in linkhold.run(LATE).series().to_pylist() if row["flow"] == 1]
+    before, after = rows[:5], rows[6:]
+    assert [round(row["t_s"], 6) for row in rows] == [round(0.1 * step, 6) for step in range(1, 11)]
+    for name in ("cwnd_bytes", "rtt_s", "in_flight_bytes"):
+        assert [row[name] for row in before] == [None] * 5, name
+        assert all(row[name] > 0 for row in after), name
+    assert {row["ssthresh_bytes"] for row in before} == {None}
+    assert {(row["goodput_bps"], row["rto_events"]) for row in before} == {(0.0, 0)}
+
+
+def test_series_and_silences_have_the_limits_that_they_state():
+    pytest.importorskip("pyarrow")
+    series = linkhold.run(LATE, set={"flows.0.count": 70, "output.series_interval": "1ms"}).series()
+    assert set(series["flow"].to_pylist()) == {None, *range(64)}
+    router = [row["t_s"] for row in series.to_pylist() if row["flow"] is None]
+    assert (len(router), router[0]) == (500, pytest.approx(0.002))
+    assert "flows 0 to 63" in linkhold.Result.series.__doc__ and "fewer than 512" in linkhold.Result.series.__doc__
+    assert "20,000" in linkhold.Result.silences.__doc__
+
+
+def test_everything_but_plots_can_be_imported_without_matplotlib():
+    code = "import sys; sys.modules['matplotlib'] = None\nfrom linkhold import *\nprint(sweep.__name__, 'plots' in globals())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["sweep", "False"], done.stderr
+
+
+def test_the_package_has_the_licences():
+    import importlib.metadata
+
+    root = pathlib.Path(__file__).resolve().parents[3]
+    files = {file.name: file for file in importlib.metadata.files("linkhold") or [] if file.name.startswith("LICENSE")}
+    assert files.keys() == {"LICENSE-APACHE", "LICENSE-MIT"}
+    for name, file in files.items():
+        assert file.read_text() == (root / name).read_text()
 
 
 def test_without_pyarrow_the_error_says_what_to_install():

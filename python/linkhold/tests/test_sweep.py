@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linkhold
 import pytest
-from conftest import SCENARIO
+from conftest import HINT, HINTED, SCENARIO
 
 SHORT = {"duration": "1s"}
 
@@ -54,6 +54,29 @@ def test_a_table_has_the_columns_of_all_points_and_values_of_several_kinds_as_te
     assert table.column("tcp.window_scale").to_pylist()[::2] == [None, "off", "7"]
 
 
+def test_totals_that_no_row_has_are_numbers_in_a_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms"]}, set=SHORT, table=True)
+    assert set(table.column("completion_mean_s").to_pylist()) == {None}
+    assert table.schema.field("completion_mean_s").type == pyarrow.float64()
+    assert not [field.name for field in table.schema if pyarrow.types.is_null(field.type)]
+
+
+def test_a_table_has_a_column_for_each_value_of_nested_totals():
+    pyarrow = pytest.importorskip("pyarrow")
+    over = [{"flows.0.transport": "tcp"}, {"flows.0.transport": "udp", "flows.0.source": {"rate": "2Mbit/s"}}]
+    table = linkhold.sweep(SCENARIO, over=over, set=SHORT, table=True)
+    rows = linkhold.sweep(SCENARIO, over=over, set=SHORT)
+    assert "udp" not in table.column_names
+    for column, key in (("datagrams_sent", "sent"), ("datagrams_inside", "inside"), ("jitter_s", "jitter_s")):
+        assert table.column(column).to_pylist() == [row["udp"][key] if "udp" in row else None for row in rows]
+    flows = linkhold.run(SCENARIO, set={**SHORT, **over[1]}).flows()
+    assert {name for name in table.column_names if name.startswith(("datagrams_", "jitter"))} - set(flows.column_names) == {
+        "datagrams_inside"
+    }
+    assert pyarrow.types.is_integer(table.schema.field("datagrams_lost").type)
+
+
 def test_everything_is_checked_before_anything_runs():
     with pytest.raises(linkhold.ScenarioError, match=r"--set wired\.rtt=fast"):
         linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "fast"]}, set={"duration": "100000min"})
@@ -64,6 +87,10 @@ def test_everything_is_checked_before_anything_runs():
     [
         ({"wired.rtt": []}, ValueError, "no point"),
         ({"wired.rtt": "3ms"}, TypeError, "list of values"),
+        ("wired.rtt=3ms", TypeError, "a list of dicts, not 'wired.rtt=3ms'"),
+        (["wired.rtt=3ms"], TypeError, "each a dict .*, and 'wired.rtt=3ms' is none"),
+        ([("wired.rtt", "3ms")], TypeError, "each a dict"),
+        (3, TypeError, "a list of dicts, not 3"),
         ({"seed": [1, 2]}, ValueError, "seeds=N"),
     ],
 )
@@ -96,6 +123,31 @@ def test_a_client_gives_the_rows_of_this_machine(scenario):
     over = {"wired.rtt": ["3ms", "50ms"]}
     here = linkhold.sweep(scenario, over=over, set=SHORT, seeds=2)
     assert linkhold.sweep(scenario, over=over, set=SHORT, seeds=2, client=FakeClient()) == here
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_workers_find_the_traces_of_the_caller(scenario, tmp_path, monkeypatch, as_text):
+    class Elsewhere(FakeClient):
+        def gather(self, futures):
+            folder = tmp_path / "worker"
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            return super().gather(futures)
+
+    (tmp_path / "snr.csv").write_text("time,snr\n" + "".join(f"{step / 10},20\n" for step in range(31)))
+    text = SCENARIO.replace("stations = 2", 'stations = 2\nsnr = { trace = "snr.csv", interval = "100ms" }')
+    scenario.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    given, over = text if as_text else scenario.name, {"wired.rtt": ["3ms"]}
+    here = linkhold.sweep(given, over=over, set=SHORT)
+    assert linkhold.sweep(given, over=over, set=SHORT, client=Elsewhere()) == here
+
+
+def test_with_a_client_the_caller_is_warned_and_no_worker_is(scenario):
+    with pytest.warns(linkhold.ScenarioWarning) as caught:
+        linkhold.sweep(scenario, over={"wired.rtt": ["3ms", "50ms"]}, set=HINTED, client=FakeClient())
+    [warning] = caught
+    assert str(warning.message).startswith(HINT) and warning.filename == __file__
 
 
 def test_a_client_gets_no_task_if_a_point_cannot_be_simulated(scenario):

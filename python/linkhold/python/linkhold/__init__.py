@@ -19,20 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 from ._native import RunError, ScenarioError, __version__
 from ._run import Checked, Estimate, Result, check, run, schema
+from ._scenario import ScenarioWarning
 from ._sweep import sweep
 
 if TYPE_CHECKING:
-    from . import plots
+    from . import plots as plots
 
+# Without `plots`: "from linkhold import *" is for those without matplotlib, too.
 __all__ = [
     "Checked",
     "Estimate",
     "Result",
     "RunError",
     "ScenarioError",
+    "ScenarioWarning",
     "__version__",
     "check",
-    "plots",
     "run",
     "schema",
     "sweep",

@@ -1,5 +1,6 @@
 """The native half of the package. Import `linkhold` instead."""
 
+from collections.abc import Callable
 from typing import TypedDict
 
 __version__: str
@@ -44,9 +45,10 @@ def run_points(
     threads: int | None,
     keep_series: bool,
     baseline: str | None = None,
+    tell: Callable[[list[str]], None] | None = None,
 ) -> list[Run]: ...
 def check(
     file: str | None, text: str | None, set: list[str]
-) -> tuple[str, str, list[str], list[tuple[str, str]], str]: ...
-def check_simulated(file: str | None, text: str | None, set: list[str]) -> None: ...
+) -> tuple[str, str, list[str], list[tuple[str, str]], str, list[str]]: ...
+def check_simulated(file: str | None, text: str | None, set: list[str]) -> list[str]: ...
 def schema() -> str: ...

@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, tell, threads_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,9 +101,11 @@ class Result:
         return [totals_of(run) for run in self.runs]
 
     def estimate(self, case: str, metric: str = "goodput_bps") -> Estimate:
-        """Mean and 95 % interval of one of the `totals` over the seeds of `case`, in the metric's unit.
+        """Mean and 95 % interval of a metric over the seeds of `case`, in the metric's unit.
 
-        Raises KeyError for a case or metric that does not exist.
+        The metrics are, of the `totals`, `goodput_bps`, `limit_share`, `retransmit_bps`, `retransmits`,
+        `rto_events`, `jain_index`, `completion_mean_s`, and those that begin with `delay_` and `queueing_delay_`. Raises
+        KeyError for a case or metric that is not there, with those that are.
         """
         return Estimate(*self._native.estimate(case, metric))
 
@@ -130,15 +132,21 @@ class Result:
     def series(self) -> pa.Table:
         """One row for each interval of a flow, or, where `flow` is null, of the router: `case`, `seed`, `flow`, `t_s`
         (end of the interval), `goodput_bps`; for a flow also `cwnd_bytes`, `ssthresh_bytes`, `rtt_s`, `in_flight_bytes`
-        and `rto_events` (since the start); for the router also `limit_bps`, `held_bytes` and `queue_bytes`. The table
-        is that of the command's `series.parquet`. Needs pyarrow.
+        and `rto_events` (since the start); for the router also `limit_bps`, `held_bytes` and `queue_bytes`. What is read
+        of a sender is null before its flow starts.
+
+        There are limits: only flows 0 to 63 have rows, and each series has fewer than 512. A series that is full halves its
+        rows and doubles its intervals: means for rates, the later reading for the rest. So an interval may be longer
+        than the scenario's `output.series_interval`; `t_s` tells it. The table is that of the command's `series.parquet`.
+        Needs pyarrow.
         """
         return self._table("series")
 
     def silences(self) -> pa.Table:
         """One row for each silence of each run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
-        channel_switch, fade or grant) and `station`, which is null where the whole network was silent. The table is
-        that of the command's `silences.parquet`. Needs pyarrow.
+        channel_switch, fade or grant) and `station`, which is null where the whole network was silent. Of each run there
+        are the first 20,000 at most; shares and counts in the report's `link` are of all. The table is that of the
+        command's `silences.parquet`. Needs pyarrow.
         """
         return self._table("silences")
 
@@ -231,18 +239,23 @@ def run(
 
     Raises ScenarioError, a ValueError, with file, line and key of everything that is wrong with the scenario, and
     RunError, a RuntimeError, if a run cannot start; FileNotFoundError if there is no such scenario file, and KeyError if
-    there is no case of the baseline's name.
+    there is no case of the baseline's name. Warns, with ScenarioWarning, of what is valid and probably not meant, before
+    the first run.
     """
     file, text = source(scenario)
     count = whole("seeds", seeds, MAX_SEEDS)
-    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True, baseline)
+    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True, baseline, tell)
     return Result(native)
 
 
 def check(scenario: Scenario, set: Overrides = ()) -> Checked:
-    """Check a scenario without running it, and return its content in short. Raises ScenarioError as `run` does."""
+    """Check a scenario without running it, and return its content in short. Raises ScenarioError and warns as `run`
+    does.
+    """
     file, text = source(scenario)
-    return Checked(*_native.check(file, text, overrides(set)))
+    name, description, cases, facts, summary, hints = _native.check(file, text, overrides(set))
+    tell(hints)
+    return Checked(name, description, cases, facts, summary)
 
 
 def schema() -> dict[str, Any]:

@@ -6,6 +6,8 @@ import errno
 import json
 import numbers
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
@@ -17,6 +19,19 @@ Overrides = Union[Mapping[str, Any], Iterable[str]]
 
 MAX_SEEDS = 10_000
 MAX_THREADS = 1024
+
+
+class ScenarioWarning(UserWarning):
+    """A scenario is valid, and probably not what was meant. The text is the command's hint."""
+
+
+def tell(hints: Iterable[str]) -> None:
+    """Warns of each hint once, at the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    for hint in dict.fromkeys(hints):
+        warnings.warn(hint, ScenarioWarning, stacklevel=level)
 
 
 def source(scenario: Scenario) -> tuple[str | None, str | None]:

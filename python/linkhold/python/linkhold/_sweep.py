@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _native
 from ._run import pyarrow, totals_of
-from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, tell, threads_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,10 @@ Row = dict[str, Any]
 
 # Keys that a point cannot have, each with what to do instead: rows already have columns for seed and case.
 _TAKEN = {"seed": "the scenario's seed changes by seeds=N and set", "cases": "name a case's key, as cases.NAME.mode"}
+
+# Totals that are objects, with what the columns of their values begin with in `Result.flows`.
+_NESTED = {"udp": "datagrams_", "quic": "quic_", "media": "media_", "web": "web_"}
+_UNPREFIXED = ("jitter_s",)
 
 
 @overload
@@ -63,12 +68,14 @@ def sweep(
     client: a `dask.distributed.Client`, on which every point is a task. A scenario with measured traces needs them at the
         same path on every worker.
     table: return a pyarrow Table instead of a list of dicts. A column of values of several kinds (a number and "off")
-        has them as text.
+        has them as text, and a total that no row has is a column of nulls of type double. The totals `udp`, `quic`,
+        `media` and `web` are a column for each of their values, named as in `Result.flows`: `datagrams_lost`, `jitter_s`,
+        `media_stalls`, `web_page_p95_s`.
 
     Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
     rates in bit/s, times in s; last `version` and `commit` of the program that ran the row.
 
-    Everything is checked before the first run. Raises as `run` does.
+    Everything is checked before the first run. Raises and warns as `run` does, of all points together.
     """
     points = _points(over)
     file, text = source(scenario)
@@ -85,13 +92,28 @@ def sweep(
 
 
 def _table(points: list[Point], rows: list[Row]) -> pa.Table:
+    rows = [_flat(row) for row in rows]
     # Not every point has every key, and not every row every total.
     names = dict.fromkeys(name for part in (points, rows) for row in part for name in row)
     return pyarrow().table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
+def _flat(row: Row) -> Row:
+    """The row with the values of nested totals beside the others."""
+    flat: Row = {}
+    for name, value in row.items():
+        if name in _NESTED and isinstance(value, Mapping):
+            flat.update({key if key in _UNPREFIXED else _NESTED[name] + key: item for key, item in value.items()})
+        else:
+            flat[name] = value
+    return flat
+
+
 def _column(values: list[Any]) -> pa.Array:
     arrow = pyarrow()
+    if all(value is None for value in values):
+        # What may be missing in every row is a number.
+        return arrow.array(values, arrow.float64())
     try:
         return arrow.array(values)
     except (arrow.ArrowInvalid, arrow.ArrowTypeError):
@@ -105,7 +127,13 @@ def _points(over: Grid) -> list[Point]:
                 raise TypeError(f'over["{key}"] is a list of values; write [{values!r}]')
         points: list[Point] = [dict(zip(over, values)) for values in itertools.product(*over.values())]
     else:
-        points = [dict(point) for point in over]
+        if isinstance(over, str) or not isinstance(over, Iterable):
+            raise TypeError(f'over is a dict of lists, as {{"wired.rtt": ["3ms", "50ms"]}}, or a list of dicts, not {over!r}')
+        listed = list(over)
+        for point in listed:
+            if not isinstance(point, Mapping):
+                raise TypeError(f'over is a list of points, each a dict as {{"wired.rtt": "3ms"}}, and {point!r} is none')
+        points = [dict(point) for point in listed]
     if not points:
         raise ValueError("over names no point; every key needs at least one value")
     for key in dict.fromkeys(key for point in points for key in point):
@@ -118,7 +146,7 @@ def _here(
     file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int | None
 ) -> Iterable[list[Row]]:
     # All points, cases and seeds share one pool, so that a scenario with few cases also keeps all cores busy.
-    return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False)]
+    return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False, None, tell)]
 
 
 def _rows(native: _native.Run) -> list[Row]:
@@ -138,12 +166,14 @@ def _on_worker(
 def _on_cluster(
     client: Any, file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int
 ) -> Iterable[list[Row]]:
-    for overrides_of_point in sets:
-        _native.check_simulated(file, text, overrides_of_point)
+    # Told here: nobody may see what a worker warns of.
+    tell([hint for overrides_of_point in sets for hint in _native.check_simulated(file, text, overrides_of_point)])
     if text is None and file is not None:
         # Workers get the text, so that they need no files of the caller except traces.
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
+    # Traces are looked for from the caller's folder, and not from a worker's.
+    file = os.path.abspath("<scenario text>" if file is None else file)
     futures = client.map(_on_worker, sets, file=file, text=text, seeds=seeds, threads=threads, pure=False)
     try:
         rows: list[list[Row]] = client.gather(futures)

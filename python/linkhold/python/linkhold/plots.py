@@ -5,7 +5,7 @@ with `matplotlib.pyplot.close(figure)`, as with all figures of pyplot.
 
 The first colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart. No
 two cases have the same colour, lines differ in their dashes as well, and a case has the same colour in every figure of a
-`Result`.
+`Result`. Text, axes and grid have the colours of matplotlib's style (`pyplot.style.use("dark_background")`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import matplotlib
-    from matplotlib import pyplot
+    from matplotlib import colors, pyplot
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 except ImportError as error:
@@ -30,17 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "delay_cdf", "goodput"]
 
-# As in the HTML report: the seven of Okabe and Ito, then nine between them.
+# As in the HTML report: the seven of Okabe and Ito, then nine between them. The style's own colour stands for their black.
 _COLOURS = (
-    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#332288",
+    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", None, "#882255", "#332288",
     "#999933", "#CC6677", "#117733", "#7F4F24", "#6C757D", "#DDCC77", "#AA44DD",
 )  # fmt: skip
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "D", "^", "P", "X")
-_INK = "#1b1f24"
-_GREY = "#57606a"
-_GRID = "#e6e9ed"
-_SILENT = {"network": "#d3d9e0", "station": "#dfd0ee"}
+# How much of the style's colour a grid has, and how much of its own or the style's a silence: whatever is below shows through.
+_GRID = 0.35
+_SILENT: dict[str, tuple[str | None, float]] = {"network": (None, 0.17), "station": ("#7F43BB", 0.25)}
 # Most points of one line: goodput swings with every silence, and more points than this cannot be told apart.
 _POINTS = 300
 
@@ -70,16 +69,17 @@ _METRICS: dict[str, tuple[str, float]] = {
 def goodput(
     result: Result,
     *,
-    cases: Sequence[str] | None = None,
+    cases: Sequence[str] | str | None = None,
     seed: int | None = None,
     start_s: float = 0.0,
     end_s: float | None = None,
 ) -> Figure:
     """Goodput of all flows over time in Mbit/s for one seed: a line for each case, the limit dashed (of each case where
-    they differ), silences shaded.
+    they differ), silences shaded. Where cases have different silences, those of one are shaded, which the legend names.
 
-    cases: all if None. seed: the first if None. start_s, end_s: the time shown, in s. If there are too many intervals to
-    be told apart, a point is the mean of several neighbours; the axis says how much time that is. Needs pyarrow.
+    cases: all if None; one may be given as a text. seed: the first if None. start_s, end_s: the time shown, in s. If
+    there are too many intervals to be told apart, a point is the mean of several neighbours; the axis says how much time
+    that is. Needs pyarrow.
     """
     seed = result.seeds[0] if seed is None else seed
     if seed not in result.seeds:
@@ -87,27 +87,34 @@ def goodput(
     shown = _cases(result, cases)
     runs = {run["case"]: run for run in result.runs if run["seed"] == seed}
     end = max(run["sim_s"] for run in runs.values()) if end_s is None else end_s
-    rows = [row for row in _rows_of(result.series(), seed, routers=True) if row["case"] in shown]
-    figure, axes = _figure(8.0, 4.2)
-    _shade(axes, result, seed, shown[0], end)
+    series = _rows_of(result.series(), seed, routers=True)
+    silences = _rows_of(result.silences(), seed)
     width = 0.0
+    widths: dict[str, float] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for case in shown:
+        own = [row for row in series if row["case"] == case]
+        widths[case] = width = own[0]["t_s"] if own else 0.0
+        rows[case] = [row for row in own if start_s < row["t_s"] <= end + 1e-9]
+        if not rows[case]:
+            raise ValueError(f"from start_s = {start_s:g} to end_s = {end:g} no interval of the series ends; each is {_time(width)} long")
+    figure, axes = _figure(8.0, 4.2)
+    # A case that ran for less time has no silences after it, and differs from the others by nothing else.
+    until = min(end, *(runs[case]["sim_s"] for case in shown))
+    _shade(axes, {case: [row for row in silences if row["case"] == case] for case in shown}, start_s, until, end)
     same_limit = _same(runs[case]["link"]["goodput_limit_bps"] for case in shown)
     for number, case in enumerate(shown):
-        own = [row for row in rows if row["case"] == case]
-        width = own[0]["t_s"] if own else 0.0
-        inside = [row for row in own if start_s < row["t_s"] <= end + 1e-9]
-        if not inside:
-            raise ValueError(f"from start_s = {start_s:g} to end_s = {end:g} no interval of the series ends; each is {_time(width)} long")
+        inside = rows[case]
         # A point stands at the end of its interval, and the line is level over the interval.
         group = max(1, -(-len(inside) // _POINTS))
         parts = [inside[first : first + group] for first in range(0, len(inside), group)]
-        width *= group
+        width = widths[case] * group
         times = [start_s] + [part[-1]["t_s"] for part in parts]
         style = _style(result, case)
         if number == 0 or not same_limit:
             limit = [_mean(row["limit_bps"] for row in part) / 1e6 for part in parts]
             axes.plot(
-                times, limit[:1] + limit, drawstyle="steps-pre", color=_INK if same_limit else style["color"], linewidth=1.0,
+                times, limit[:1] + limit, drawstyle="steps-pre", color=_ink() if same_limit else style["color"], linewidth=1.0,
                 linestyle=(0, (4, 2)), label="limit" if same_limit else f"limit, {case}", zorder=2,
             )  # fmt: skip
         values = [_mean(row["goodput_bps"] for row in part) / 1e6 for part in parts]
@@ -126,11 +133,12 @@ def _same(limits: Iterable[float]) -> bool:
     return max(values) - min(values) <= 0.005 * max(values)
 
 
-def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | None = None) -> Figure:
+def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | str | None = None) -> Figure:
     """Comparison of the cases: the mean over the seeds with its 95 % confidence interval, every seed as a small mark,
     and in words the ratio to the baseline with its interval, paired by seed.
 
-    metric: one of the report's totals; the axis has its unit. cases: all if None.
+    metric: one of those of `Result.estimate`, such as `goodput_bps`, `limit_share`, `rto_events` or `delay_p99_s`; the axis
+    has its unit. cases: all if None; one may be given as a text.
     """
     if metric not in _METRICS:
         raise KeyError(f"there is no metric {metric!r}; there are {_listed(_METRICS)}")
@@ -149,21 +157,21 @@ def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str]
         axes.errorbar(
             [estimate.mean * factor], [row],
             xerr=[[(estimate.mean - low) * factor], [(high - estimate.mean) * factor]] if estimate.ci95 else None,
-            fmt=_MARKERS[result.cases.index(case) % len(_MARKERS)], color=colour, ecolor=_INK,
+            fmt=_MARKERS[result.cases.index(case) % len(_MARKERS)], color=colour, ecolor=_ink(),
             markersize=8, capsize=5, elinewidth=1.6, zorder=3,
         )  # fmt: skip
         most = max([most, high * factor, *seeds])
         axes.annotate(
             _in_words(estimate.mean * factor, estimate.ci95 and (high - low) / 2 * factor, ratios.get(case)),
-            (1.02, row), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=_INK,
+            (1.02, row), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=_ink(),
             annotation_clip=False,
         )  # fmt: skip
     if metric == "goodput_bps":
         limits = [
             _mean(run["link"]["goodput_limit_bps"] for run in result.runs if run["case"] == case) * factor for case in shown
         ]
-        dashed: dict[str, Any] = {"color": _INK, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 1}
-        words: dict[str, Any] = {"fontsize": 9, "color": _INK, "annotation_clip": False, "textcoords": "offset points"}
+        dashed: dict[str, Any] = {"color": _ink(), "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 1}
+        words: dict[str, Any] = {"fontsize": 9, "color": _ink(), "annotation_clip": False, "textcoords": "offset points"}
         if _same(limits):
             limit = _mean(limits)
             axes.axvline(limit, **dashed)
@@ -189,18 +197,19 @@ def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str]
 def delay_cdf(
     result: Result,
     *,
-    cases: Sequence[str] | None = None,
+    cases: Sequence[str] | str | None = None,
     outside_silence: bool = False,
     tail: bool = False,
 ) -> Figure:
     """Distribution of the one-way delay of data segments in ms (logarithmic) over all seeds, a line for each case.
 
-    cases: all if None. outside_silence: only segments that met no silence. tail: show the share of segments that took
+    cases: all if None; one may be given as a text. outside_silence: only segments that met no silence. tail: show the share of segments that took
     longer, also logarithmic, which makes the last per cent visible.
     """
+    shown = _cases(result, cases)
     figure, axes = _figure(8.0, 4.2)
     everything: list[float] = []
-    for case in _cases(result, cases):
+    for case in shown:
         delays, shares = result.delay_cdf(case, outside_silence=outside_silence)
         if not delays:
             continue
@@ -249,9 +258,14 @@ class _Figure(Figure):
             pyplot.close(self)
 
 
+def _ink() -> str:
+    """The colour of text in the style in force, which may be a dark one."""
+    return colors.to_hex(matplotlib.rcParams["text.color"])
+
+
 def _colour(index: int) -> str:
     if index < len(_COLOURS):
-        return _COLOURS[index]
+        return _COLOURS[index] or _ink()
     # Steps of the golden angle never come back to a hue, and stay far from those just before.
     red, green, blue = colorsys.hls_to_rgb(index * 137.508 / 360 % 1, 0.42, 0.65)
     return f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"
@@ -261,12 +275,9 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     figure = pyplot.figure(FigureClass=_Figure, figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     axes.set_axisbelow(True)
-    axes.grid(color=_GRID, linewidth=0.8)
+    axes.grid(visible=True, linewidth=0.8, alpha=_GRID)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(_GREY)
-    axes.tick_params(color=_GREY, labelcolor=_INK)
     return figure, axes
 
 
@@ -274,20 +285,39 @@ def _legend(figure: Figure, axes: Axes, title: str) -> None:
     # Lines come first, shades last. The legend is outside the axes, where it hides nothing and the layout makes room.
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda index: labels[index].startswith("silence, "))
+    words = [labels[index] for index in order]
     figure.legend(
-        [handles[index] for index in order], [labels[index] for index in order], title=title,
-        loc="outside upper left", alignment="left", ncols=5, frameon=False, fontsize=9, title_fontsize=10,
+        [handles[index] for index in order], words, title=title,
+        loc="outside upper left", alignment="left", ncols=_columns(words), frameon=False, fontsize=9, title_fontsize=10,
         handlelength=2.6,
     )  # fmt: skip
 
 
-def _cases(result: Result, wanted: Sequence[str] | None) -> list[str]:
+def _columns(labels: list[str]) -> int:
+    """In how many columns a legend is no wider than its figure."""
+    for columns in range(min(5, len(labels)), 1, -1):
+        # As matplotlib splits them: the first columns have one more.
+        rows, more = divmod(len(labels), columns)
+        firsts = [rows * column + min(column, more) for column in range(columns + 1)]
+        widest = [max(map(len, labels[first:last])) for first, last in zip(firsts, firsts[1:])]
+        # A handle and the gaps are as wide as 8 letters, and 108 of them are as wide as the figure.
+        if sum(widest) + 8 * columns <= 108:
+            return columns
+    return 1
+
+
+def _cases(result: Result, wanted: Sequence[str] | str | None) -> list[str]:
     if wanted is None:
         return result.cases
-    for case in wanted:
+    if not isinstance(wanted, (str, Iterable)):
+        raise TypeError(f"cases is a list of names, or one name, not {wanted!r}")
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    if not names:
+        raise ValueError(f"cases names no case; there are {_listed(result.cases)}, and None is all")
+    for case in names:
         if case not in result.cases:
             raise KeyError(f"there is no case {case!r}; there are {_listed(result.cases)}")
-    return list(wanted)
+    return names
 
 
 def _style(result: Result, case: str) -> dict[str, Any]:
@@ -299,9 +329,25 @@ def _style(result: Result, case: str) -> dict[str, Any]:
     }
 
 
-def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None:
-    """Shades the silences. Silences nearer to each other than a pixel are drawn as one."""
-    rows = [row for row in _rows_of(result.silences(), seed) if row["case"] == case]
+def _shade(axes: Axes, silences: dict[str, list[dict[str, Any]]], start_s: float, until: float, end: float) -> None:
+    """Shades the silences of the cases. If those from `start_s` to `until` differ, it shades those of the first case that
+    has any, and the legend names it. Silences nearer to each other than a pixel are drawn as one.
+    """
+    seen = {
+        case: {
+            (max(row["start_s"], start_s), min(row["end_s"], until), row["station"])
+            for row in rows
+            if row["start_s"] < until and row["end_s"] > start_s
+        }
+        for case, rows in silences.items()
+    }
+    whose = ""
+    # A case that ran for longer has those of the others, and more.
+    case = max(silences, key=lambda case: len(silences[case]))
+    if any(other != seen[case] for other in seen.values()):
+        case = next(case for case in seen if seen[case])
+        whose = f", {case}"
+    rows = silences[case]
     of: dict[str, Callable[[Any], bool]] = {
         "network": lambda station: station is None,
         "station": lambda station: station is not None,
@@ -317,8 +363,9 @@ def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None
             else:
                 spans.append([row["start_s"], row["end_s"]])
         for number, (start, stop) in enumerate(spans):
-            label = labels[scope] if number == 0 else None
-            axes.axvspan(start, stop, color=_SILENT[scope], linewidth=0, zorder=0, label=label)
+            label = labels[scope] + whose if number == 0 else None
+            colour, alpha = _SILENT[scope]
+            axes.axvspan(start, stop, color=colour or _ink(), alpha=alpha, linewidth=0, zorder=0, label=label)
 
 
 def _rows_of(table: pa.Table, seed: int, *, routers: bool = False) -> list[dict[str, Any]]:
