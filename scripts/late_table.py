@@ -89,7 +89,7 @@ def small(run):
     """What is kept of a run. Of what was sent again, `twice` is what was not lost on the air, as a share of what was carried. Lost ACKs
     count as lost there, too, so that it may be too low; `twice_less_lost` has it as it is, also below 0, where more was lost."""
     totals = run["totals"]
-    one = {"share": totals["limit_share"], "outside": totals[OUTSIDE]}
+    one = {"seed": run["seed"], "share": totals["limit_share"], "outside": totals[OUTSIDE]}
     segments = totals["goodput_bps"] * run["flows"][0]["active_s"] / 8 / 1448
     copies = sum(mechanism.get("copies_sent", 0) for mechanism in run["mechanisms"])
     one["kept_rtos"] = totals["kept_rtos"]
@@ -156,7 +156,7 @@ def measured(options, commit):
     for name, report in reports.items():
         for run in report["runs"]:
             told = run["linux"]
-            one = {"share": run["totals"]["limit_share"], "outside": run["totals"][OUTSIDE]}
+            one = {"seed": run["seed"], "share": run["totals"]["limit_share"], "outside": run["totals"][OUTSIDE]}
             found.setdefault(told["congestion"], {}).setdefault(name, {}).setdefault(told["case"], []).append(rounded(one))
     seeds, fewer = most_runs(found), []
     for job in jobs:
@@ -275,17 +275,22 @@ class Page:
 
     def beyond(self, congestion, name, case):
         """p99 outside silences beyond that over fq_codel without a mechanism, paired by seed."""
-        ours, theirs = (self.values(congestion, name, one, "outside") for one in (case, "fq_codel"))
-        if len(ours) != len(theirs):
-            sys.exit(f"{name}, {case}: {len(ours)} seeds have a delay outside silences, and {len(theirs)} over fq_codel")
-        return self.estimates.of([one - other for one, other in zip(ours, theirs)])
+        return self.differences(congestion, "outside", (name, case), (name, "fq_codel"))
 
     def beyond_deep(self, name, case):
         """BBR's share of the limit beyond what it has over a deep FIFO without a mechanism, paired by seed."""
-        ours, theirs = self.values("bbr", name, case, "share"), self.values("bbr", deep(name), DEEP, "share")
-        if len(ours) != len(theirs):
-            sys.exit(f"{name}, {case}: {len(ours)} seeds, and {len(theirs)} over a deep FIFO")
-        return self.estimates.of([one - other for one, other in zip(ours, theirs)])
+        return self.differences("bbr", "share", (name, case), (deep(name), DEEP))
+
+    def differences(self, congestion, key, ours, theirs):
+        """A number of some cell's runs beyond that of another's with the same seeds. Each is a name and a case."""
+        numbers = []
+        for name, case in (ours, theirs):
+            runs = self.cells("simulator").get(congestion, {}).get(name, {}).get(case, [])
+            # Runs that were kept without their seeds are those of all seeds, in their order.
+            numbers.append({run.get("seed", place): run[key] for place, run in enumerate(runs, 1) if run[key] is not None})
+        if numbers[0].keys() != numbers[1].keys():
+            sys.exit(f"{', '.join(ours)}: {key} is known of the seeds {sorted(numbers[0])}, and of {', '.join(theirs)} of {sorted(numbers[1])}")
+        return self.estimates.of([number - numbers[1][seed] for seed, number in numbers[0].items()])
 
     def verdicts(self, mechanism, told, late, ends=False, among=LOSS_BASED):
         """By aim: how many cells of a lateness meet it: yes, undecided, no; the worst mean, and where."""
@@ -507,7 +512,7 @@ AIMS = (
     "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
     "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
     "\"Sent for nothing\" is all that was sent again, less all frames that were lost on the air, ACKs among them, and not below 0. So it may be too low, by up to "
-    "as many segments as ACKs were lost. A timeout is judged by itself: a cell misses that aim if one run has a timeout that was not undone."
+    "as many segments as ACKs were lost; and too high, since the mechanism's copies of the warm-up count, and what was lost in it does not. A timeout is judged by itself: a cell misses that aim if one run has a timeout that was not undone."
 )
 BBR = (
     "BBR (version 1, the kernel's) takes no loss for congestion, so that its aim is another, fixed before measuring like the rest: at least the "

@@ -371,7 +371,7 @@ def mechanism_cases(reports):
 def cell_table(report, congestion):
     """The runs of `report` with this congestion control, a row a case."""
     lines = [
-        "| case | goodput / limit | delay p50, ms | delay p99, ms | resume, ms | retransmitted | timeouts (spurious) | held peak, kB |",
+        "| case | goodput / limit | delay p50, ms | delay p99, ms | resume, ms | retransmitted | timeouts (undone) | held peak, kB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for (cc, case), runs in cells(report).items():
@@ -385,7 +385,7 @@ def cell_table(report, congestion):
             milliseconds(runs, total("delay_p99_outside_silence_s")),
             milliseconds(runs, linux("resume_p50_s")),
             f"{average(values(runs, total('retransmits'))):.0f}",
-            f"{average(values(runs, counter('TCPTimeouts'))):.1f} ({average(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
+            f"{average(values(runs, counter('TCPTimeouts'))):.1f} ({average(values(runs, counter('TCPLossUndo'))):.1f})",
             f"{max(held) / 1e3:.0f}" if held else "",
         ]
         lines.append("| " + " | ".join(columns) + " |")
@@ -415,7 +415,8 @@ def table_page(reports, written, less):
         "(bursts of 2 s: 40 s). Goodput is a",
         "share of what a perfect transport would carry, with its 95 % interval over the seeds. Delays are one-way, of segments",
         "that met no silence (`-`: every segment met one, because the queue never empties between two silences). Resume is the median time from a silence's end to the first data that moves the stream on.",
-        "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
+        "Timeouts are `TCPTimeouts` of a whole run; in brackets is `TCPLossUndo`, how often the sender found that a timeout had been needless. It",
+        "also counts timeouts behind a zero window, which are not in `TCPTimeouts`.",
         "",
         *case_list(TABLE),
         "",

@@ -157,10 +157,27 @@ class Timeouts(unittest.TestCase):
         self.assertEqual(found.verdicts("dsasync", "told", 20)["kept_rtos"][0], "47, 0, 1")
 
 
+class Pairs(unittest.TestCase):
+    def test_runs_are_compared_seed_by_seed_and_what_lacks_one_is_refused(self):
+        def found(ours, theirs):
+            cases = {"dsasync-fifo": ours, "fq_codel": theirs}
+            one = late_table.Page({"simulator": {"seeds": 2, "commit": "0123456", "cells": {"cubic": {NAME: cases}}}})
+            one.estimates = Means()
+            return one.beyond("cubic", NAME, "dsasync-fifo")
+
+        runs = [{"seed": 1, "outside": 0.03}, {"seed": 2, "outside": 0.01}]
+        self.assertAlmostEqual(found(runs, list(reversed(runs)))[0], 0)
+        self.assertAlmostEqual(found([{"outside": 0.03}, {"outside": 0.02}], [{"outside": 0.01}] * 2)[0], 0.015)
+        with self.assertRaises(SystemExit):
+            found(runs, [runs[0], {"seed": 3, "outside": 0.01}])
+        with self.assertRaises(SystemExit):
+            found(runs, [runs[0], {"seed": 2, "outside": None}])
+
+
 class SentForNothing(unittest.TestCase):
     def kept(self, retransmits, copies, lost):
         totals = {"limit_share": 0.9, late_table.OUTSIDE: 0.01, "goodput_bps": 1448 * 8 * 10.0, "kept_rtos": 0, "retransmits": retransmits}
-        run = {"totals": totals, "flows": [{"active_s": 10}], "mechanisms": [{"copies_sent": copies}], "link": {"air_losses": lost}}
+        run = {"seed": 1, "totals": totals, "flows": [{"active_s": 10}], "mechanisms": [{"copies_sent": copies}], "link": {"air_losses": lost}}
         one = late_table.small(run)
         return one["twice"], one["twice_less_lost"]
 
