@@ -371,7 +371,7 @@ def page(kept):
         "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
         "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. With a reduction: silences after which",
         f"the window is then below {REDUCED} of what it was (CUBIC's reduction leaves 0.7, Reno's 0.5: RFC 9438, RFC 5681; a window that has grown back by then does not count). Woken:",
-        "from the silence's end to the sender's first data, and new data: to the first data at the receiver that moves the stream on, both in ms,",
+        "from the silence's end to the sender's first data (with `dsasync` on the host, to the first that it lets go), and new data: to the first data at the receiver that moves the stream on, both in ms,",
         "median (greatest; `never`: not before the next silence, which the median takes for infinitely late). Timeouts: `TCPTimeouts` of a run. Aim: at least",
         f"{AIM_SHARE} of the limit, no collapse of cwnd (at every silence's end, and after it, above half of what it was, so that Reno's halving is a",
         f"collapse whether the number of segments is odd or even), new data after every silence, within the wire's round trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",

@@ -189,7 +189,17 @@ impl Control {
             if place.is_none() && self.clients.len() >= self.max_clients {
                 break;
             }
-            let Ok((stream, _)) = self.listener.accept() else { break };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if lacks_descriptors(&error) => {
+                    // It would be asked for again and again while it waits.
+                    let Some(place) = self.longest_silent() else { break };
+                    self.clients.remove(place);
+                    self.note_displaced();
+                    continue;
+                }
+                Err(_) => break,
+            };
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -240,6 +250,11 @@ impl Drop for Control {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.socket_path);
     }
+}
+
+/// True if no further descriptor could be had.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// Whatever was asked for on this port, the answer is the metrics.

@@ -42,8 +42,13 @@ use crate::datapath::rules::{self, Backend, BackendChoice, NotReplaced, REMOVAL_
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
-/// A guardian that lived for less than this is not replaced: what ended it would end the next one, too.
+/// A guardian that lived for less than this is not replaced at once: what ended it would end the next one,
+/// too.
 const GUARDIAN_MIN_LIFE: Duration = Duration::from_secs(1);
+/// After so long another guardian is tried.
+const GUARDIAN_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// What is told while there is none.
+const NO_GUARDIAN: &str = "there is no guardian, so held packets are lost if the agent is killed: the log says why; the agent tries again";
 /// Most event sources that are counted apart; events of further ones count as `other`.
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
@@ -92,6 +97,10 @@ struct Core {
     processor: Option<u32>,
     /// What failed for good, each with what to change: the metrics' port, nl80211.
     failures: Vec<String>,
+    /// When to start a guardian again, if one is wanted and there is none.
+    guardian_due: Option<Instant>,
+    /// Silences of Wi-Fi radios are to be heard from nl80211.
+    wants_nl80211: bool,
     surroundings: Surroundings,
 }
 
@@ -190,6 +199,8 @@ impl Agent {
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
+            guardian_due: None,
+            wants_nl80211: config.radio_events == RadioEvents::Nl80211,
             processor,
             failures: control
                 .metrics_trouble()
@@ -199,9 +210,8 @@ impl Agent {
                 .collect(),
             surroundings,
         };
-        match config.radio_events {
-            RadioEvents::Nl80211 => core.open_nl80211(config),
-            RadioEvents::None => {}
+        if core.wants_nl80211 {
+            core.open_nl80211();
         }
         core.schedules = core.schedules(config)?;
         let now = clock.now();
@@ -257,14 +267,15 @@ impl Agent {
             if ready.guardian {
                 self.replace_guardian();
             }
+            if self.core.guardian_due.is_some_and(|due| due <= self.core.clock.now()) {
+                self.start_guardian_again();
+            }
             self.core.handle_time();
             if self.core.surroundings.look_again(self.core.clock.now()) {
                 self.replace_rules();
             }
-            if self.core.surroundings.take_arrival()
-                && let Some(nl80211) = &self.core.nl80211
-            {
-                nl80211.ask();
+            if self.core.surroundings.take_arrival() {
+                self.core.renew_nl80211();
             }
             self.note_replacement();
             // Before the packets: what the radio says decides what becomes of them.
@@ -288,7 +299,8 @@ impl Agent {
             let left = at.saturating_duration_since(std::time::Instant::now());
             now + Duration::from_nanos(left.as_nanos() as u64)
         });
-        let deadline = [self.core.next_timeout(), next_pet, control_timeout].into_iter().flatten().min();
+        let deadlines = [self.core.next_timeout(), next_pet, control_timeout, self.core.guardian_due];
+        let deadline = deadlines.into_iter().flatten().min();
         let timeout = match (more_packets, deadline) {
             (true, _) => Some(Duration::ZERO),
             (false, Some(at)) => Some(at.since(now)),
@@ -326,15 +338,23 @@ impl Agent {
         let now = self.core.clock.now();
         if now.since(since) < GUARDIAN_MIN_LIFE {
             tracing::error!("the guardian died at once: held packets are lost if the agent is killed");
+            self.core.guardian_due = Some(now + GUARDIAN_AGAIN_AFTER);
             return;
         }
+        self.start_guardian_again();
+    }
+
+    fn start_guardian_again(&mut self) {
+        let now = self.core.clock.now();
         match start_guardian(self.core.driver.datapath()) {
             Ok(guardian) => {
                 tracing::warn!("the guardian was gone: started another");
                 self.guardian = Some((guardian, now));
+                self.core.guardian_due = None;
             }
             Err(error) => {
                 tracing::error!(%error, "no guardian: held packets are lost if the agent is killed");
+                self.core.guardian_due = Some(now + GUARDIAN_AGAIN_AFTER);
             }
         }
     }
@@ -580,14 +600,32 @@ impl Core {
 
     /// Opens the source of what Wi-Fi radios tell. Without it the agent hears of silences from others only,
     /// and runs.
-    fn open_nl80211(&mut self, config: &AgentConfig) {
-        let names = config.radio.iter().map(String::as_str);
-        match Nl80211::open(names, config.silence.max) {
+    fn open_nl80211(&mut self) {
+        let names = self.radios.iter().map(|radio| radio.name.as_str());
+        match Nl80211::open(names, self.max_silence) {
             Ok(Some(source)) => self.nl80211 = Some(source),
             Ok(None) => tracing::info!(
                 "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
             ),
             Err(error) => self.lose_nl80211(&error),
+        }
+    }
+
+    /// A configured interface has appeared. nl80211 may have come with it, or anew, or not know the name that
+    /// it has now.
+    fn renew_nl80211(&mut self) {
+        if let Some(snr) = &mut self.snr {
+            snr.renew();
+        }
+        match &mut self.nl80211 {
+            Some(source) => {
+                if let Err(error) = source.renew() {
+                    self.nl80211 = None;
+                    self.lose_nl80211(&error);
+                }
+            }
+            None if self.wants_nl80211 => self.open_nl80211(),
+            None => {}
         }
     }
 
@@ -902,7 +940,13 @@ impl Core {
             kernel: self.driver.senders().kernel(),
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,
-            troubles: self.surroundings.troubles().into_iter().chain(self.failures.iter().cloned()).collect(),
+            troubles: self
+                .surroundings
+                .troubles()
+                .into_iter()
+                .chain(self.failures.iter().cloned())
+                .chain(self.guardian_due.map(|_| NO_GUARDIAN.to_owned()))
+                .collect(),
             mechanisms: MechanismStatus::all(mechanisms()),
             radios,
         }

@@ -15,6 +15,7 @@ pub mod error;
 pub mod event_loop;
 mod guardian;
 mod lock;
+mod log;
 pub mod metrics;
 pub mod nl80211;
 pub mod processor;
@@ -121,6 +122,7 @@ pub fn run_with(
     }
     finest_timers();
     ask_for_priority();
+    allow_descriptors();
     let (mechanisms, senders) = seat(mechanisms)?;
     let agent = Agent::open(config, program, mechanisms, senders)?;
     tracing::info!(
@@ -166,6 +168,19 @@ fn ask_for_priority() {
     }
 }
 
+/// Allows this process as many descriptors as it may have: clients of the control socket must leave some for
+/// the programs that change the firewall. Without that right the limit stays.
+fn allow_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes into this stack frame, and reads from it.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
 /// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env
 /// filter, but a word that is no level is refused, where that filter would take it for a module and turn
 /// everything else off). Colours are for terminals: a journal keeps plain text.
@@ -179,7 +194,9 @@ pub fn init_logging() -> Result<(), String> {
     // A second call (tests, a library user's own subscriber) changes nothing.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| log::Line)
+        // A failure to write would be told on standard error, which has just failed.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .try_init();
     Ok(())

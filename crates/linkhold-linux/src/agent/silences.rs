@@ -11,6 +11,9 @@ use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::link_monitor::{MOST_AHEAD, is_told_twice};
 use linkhold_core::time::{Duration, Instant};
 
+/// So late an end may come for a silence that the agent ended by the clock, although its source has announced
+/// another one since.
+const LATE_END: Duration = Duration::from_secs(1);
 /// Most silences under way and announced at once: more are refused.
 const MAX_ACTIVE: usize = 1024;
 /// Most times noted at which the mechanism hears again how a scope is: the later ones are left out.
@@ -28,6 +31,8 @@ struct Active {
     /// When the agent ends the silence. `asked_for` tells whether its source asked for that end.
     until: Instant,
     asked_for: bool,
+    /// When it was last told of.
+    told: Instant,
 }
 
 impl Active {
@@ -82,7 +87,7 @@ pub struct SilenceTable {
     active: Vec<Active>,
     /// Those that the agent ended by the clock, and no event since: their source may still say that they are
     /// over. Nothing of a source that knows what it ends.
-    by_clock: Option<Vec<(Scope, Cause)>>,
+    by_clock: Option<Vec<(Scope, Cause, Instant)>>,
     max: Duration,
     counts: SilenceCounts,
 }
@@ -122,7 +127,7 @@ impl SilenceTable {
             Some(_) | None => (from + self.max, false),
         };
         let expected_end = expected.map(|length| from + length);
-        let told = Active { scope, cause, from, expected_end, until, asked_for };
+        let told = Active { scope, cause, from, expected_end, until, asked_for, told: now };
         self.take_over(scope, cause, now);
         let begun = |active: &Active| active.is_of(scope, cause) && active.from <= now;
         let ahead = |active: &Active| active.is_of(scope, cause) && active.from > now;
@@ -184,16 +189,19 @@ impl SilenceTable {
         let concerned = |active: &Active| active.is_of(scope, cause);
         if at <= now {
             let by_clock = self.by_clock.as_mut();
-            let is_late = by_clock.is_some_and(|known| {
-                let place = known.iter().position(|known| *known == (scope, cause));
-                place.map(|place| known.remove(place)).is_some()
+            let late_for = by_clock.and_then(|known| {
+                let place = known.iter().position(|(of, by, _)| (*of, *by) == (scope, cause));
+                place.map(|place| known.remove(place).2)
             });
             // The one under way, or else the first that is announced.
             let Some(index) = self.active.iter().position(concerned) else {
-                return if is_late { Over::Before } else { Over::Nothing };
+                return if late_for.is_some() { Over::Before } else { Over::Nothing };
             };
-            let was_under_way = self.active[index].from <= now;
-            if is_late && !was_under_way {
+            let Active { from, told, .. } = self.active[index];
+            let was_under_way = from <= now;
+            // Who has announced another one since, and says nothing for long, means that one.
+            let is_late = |ended: Instant| told <= ended || now <= ended + LATE_END;
+            if !was_under_way && late_for.is_some_and(is_late) {
                 return Over::Before;
             }
             self.active.remove(index);
@@ -274,10 +282,10 @@ impl SilenceTable {
             tracing::warn!(?scope, ?cause, %lasted, "nobody ended this silence: over by `silence.max`");
         }
         if let Some(known) = &mut self.by_clock
-            && !known.contains(&(scope, cause))
             && known.len() < MAX_ACTIVE
         {
-            known.push((scope, cause));
+            known.retain(|(of, by, _)| (*of, *by) != (scope, cause));
+            known.push((scope, cause, until));
         }
         let kind = LinkEventKind::FreezeEnded { scope, cause };
         Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
@@ -291,7 +299,7 @@ impl SilenceTable {
     /// An end has come for what the agent ended by the clock; no further one is late for it.
     fn note_late_end(&mut self, scope: Scope, cause: Cause) {
         if let Some(known) = &mut self.by_clock {
-            known.retain(|known| *known != (scope, cause));
+            known.retain(|(of, by, _)| (*of, *by) != (scope, cause));
         }
     }
 
@@ -775,6 +783,24 @@ mod tests {
         silences.begin(at(3_000), NET, Cause::Fade, at(9_000), lasting, lasting).unwrap();
         assert_eq!(silences.end(NET, Cause::Fade, at(3_100), at(3_100)), Over::UnderWay);
         assert_eq!(silences.end(NET, Cause::Fade, at(3_200), at(3_200)), Over::Announced);
+    }
+
+    /// The source of timed silences may say nothing of their ends at all. Its first word is then a withdrawal.
+    #[test]
+    fn an_end_long_after_the_clocks_calls_off_what_was_announced_since() {
+        let mut silences = SilenceTable::with_late_ends(Duration::from_secs(10));
+        let lasting = Some(Duration::from_millis(100));
+        silences.begin(at(0), NET, Cause::PrimaryUser, at(0), lasting, lasting).unwrap();
+        assert!(silences.end_due(at(100)).is_some());
+        silences.begin(at(3_100), NET, Cause::PrimaryUser, at(5_100), lasting, lasting).unwrap();
+        assert_eq!(silences.end(NET, Cause::PrimaryUser, at(3_200), at(3_200)), Over::Announced);
+        assert_eq!(silences.announced(at(3_200)), 0);
+        // A late end soon after the clock's, although the next silence is announced already.
+        silences.begin(at(4_000), NET, Cause::PrimaryUser, at(4_000), lasting, lasting).unwrap();
+        assert!(silences.end_due(at(4_100)).is_some());
+        silences.begin(at(4_150), NET, Cause::PrimaryUser, at(6_000), lasting, lasting).unwrap();
+        assert_eq!(silences.end(NET, Cause::PrimaryUser, at(4_300), at(4_300)), Over::Before);
+        assert_eq!(silences.announced(at(4_300)), 1);
     }
 
     #[test]

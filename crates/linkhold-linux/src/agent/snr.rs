@@ -68,6 +68,13 @@ impl SnrSource {
         })
     }
 
+    /// A radio's interface has appeared, and nl80211 perhaps with it.
+    pub fn renew(&mut self) {
+        if let Some(Err(error)) = self.strength.as_mut().map(Strength::renew) {
+            tracing::debug!(%error, "nl80211 cannot be asked anew");
+        }
+    }
+
     /// When to look next.
     #[must_use]
     pub fn next_look(&self) -> Instant {

@@ -451,6 +451,10 @@ impl Shared {
     }
 }
 
+/// Changes with the radio's model, and with how anything that a record has is measured: cells that were kept
+/// before are measured anew then, a plain router's, too.
+const MEASURING: u32 = 1;
+
 /// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent are
 /// those of one build of the program; a plain router's are the kernel's and the radio model's.
 fn key(cell: &Cell<'_>, program: u128) -> String {
@@ -459,7 +463,7 @@ fn key(cell: &Cell<'_>, program: u128) -> String {
     // The description changes no result.
     scenario.description.clear();
     let text = format!(
-        "{} {} {} {} {} {program}",
+        "{} {MEASURING} {} {} {} {} {program}",
         env!("CARGO_PKG_VERSION"),
         cell.case.name,
         said(&scenario),

@@ -425,7 +425,9 @@ fn series(
     delays: PooledDelays,
 ) -> RunSeries {
     let interval_s = scenario.output.series_interval.as_secs_f64();
-    let mss = f64::from(scenario.tcp.mss);
+    // What the kernel counts in segments: without the timestamps' option, as in the simulator.
+    let options = if scenario.tcp.timestamps { 12 } else { 0 };
+    let payload = f64::from(scenario.tcp.mss - options);
     let mut router = RouterSeries::default();
     let plan = linkhold_sim::plan::Plan::new(scenario, record.seed).ok();
     let limit = plan.map(|plan| linkhold_sim::build::goodput_limit(scenario, &plan));
@@ -456,10 +458,10 @@ fn series(
             let seen = |value: fn(&WindowSample) -> f64| look.map_or(f64::NAN, value);
             series.t_s.push(end_s);
             series.goodput_bps.push(goodput_bps);
-            series.cwnd_bytes.push(seen(|sample| f64::from(sample.cwnd)) * mss);
-            series.ssthresh_bytes.push(seen(|sample| sample.ssthresh.map_or(f64::NAN, f64::from)) * mss);
+            series.cwnd_bytes.push(seen(|sample| f64::from(sample.cwnd)) * payload);
+            series.ssthresh_bytes.push(seen(|sample| sample.ssthresh.map_or(f64::NAN, f64::from)) * payload);
             series.rtt_s.push(seen(|sample| sample.rtt_s));
-            series.in_flight_bytes.push(seen(|sample| f64::from(sample.in_flight)) * mss);
+            series.in_flight_bytes.push(seen(|sample| f64::from(sample.in_flight)) * payload);
             if let Some(total) = router.goodput_bps.get_mut(index) {
                 *total += goodput_bps;
             }

@@ -31,6 +31,10 @@ use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
 use super::workload::Workload;
 use crate::netns::{NetNs, NetNsError};
 
+/// What the kernel takes for the MSS on a device with an MTU of 1500 bytes and IPv4 ([`tun::MTU`](super::tun)).
+/// With IPv6 it takes 20 less, which the simulator leaves out.
+const MSS: u16 = 1460;
+
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -70,6 +74,11 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
     if scenario.radio.stations > MAX_STATIONS {
         let what = format!("the testbed has no room for {} stations", scenario.radio.stations);
         return Err(Unsupported::new("radio.stations", what, format!("write at most {MAX_STATIONS}")).into());
+    }
+    if scenario.tcp.mss != MSS {
+        let what =
+            format!("the kernel's senders have an MSS of {MSS} bytes here, not of {}", scenario.tcp.mss);
+        return Err(Unsupported::new("tcp.mss", what, "remove it, or simulate it with `linkhold run`").into());
     }
     Seats::of(scenario)?;
     Workload::new(scenario, 0, "").map(|_| ())

@@ -31,6 +31,8 @@ use crate::command::CommandError;
 use crate::netns::NetNs;
 use crate::punctual::{HOSTS_NICE as NICE, be_nice, finest_timers};
 
+/// Most bytes that iperf3 writes at once (`MAX_BLOCKSIZE`).
+const MAX_WRITE: u64 = 1 << 20;
 /// How long the programs that have just been started get, so that their starts are over when the run begins.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long servers may take to open their ports. A busy machine is no error, but a server that has ended is.
@@ -228,8 +230,8 @@ impl Traffic {
         if client.direction == Direction::Downlink {
             iperf.push_str(" -R");
         }
-        if let Some(rate) = client.rate_bps {
-            iperf.push_str(&format!(" -b {rate}"));
+        if let Some((rate, chunk)) = client.paced {
+            iperf.push_str(&format!(" -b {rate} -l {}", chunk.clamp(1, MAX_WRITE)));
         }
         // Every word above is a number or a name from this program; nothing of the scenario's text reaches
         // the shell but the congestion control, which `check_congestion` has found among the kernel's own

@@ -45,8 +45,8 @@ pub struct Iperf {
     pub duration: StdDuration,
     /// Whether its application stops before the run is over.
     pub stops: bool,
-    /// Bits per second of each connection; `None`: as much as TCP takes.
-    pub rate_bps: Option<u64>,
+    /// Bits per second of each connection, and bytes of one write; `None`: as much as TCP takes.
+    pub paced: Option<(u64, u64)>,
     /// Internet protocol.
     pub family: Family,
 }
@@ -287,8 +287,8 @@ impl Workload {
             start,
             duration: after_start(stop).saturating_sub(start),
             stops,
-            rate_bps: match group.source {
-                Source::Paced { rate, .. } => Some(rate.as_bps()),
+            paced: match group.source {
+                Source::Paced { rate, chunk } => Some((rate.as_bps(), chunk.0)),
                 Source::Bulk | Source::Finite(_) | Source::Media(_) | Source::Web(_) => None,
             },
             family: family(group.ip),

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 
+use linkhold_linux::agent::status::Status;
 use linkhold_linux::testbed::host_load::HostMeter;
 use linkhold_linux::topology::{RADIO, ThreeHosts};
 use nix::sys::signal::{Signal, kill};
@@ -169,6 +170,50 @@ fn guardian_is_replaced_once() -> Result<Timed, Unfinished> {
     }
     assert_ne!(agent.child(), guardian);
     kill_and_lose_nothing(&path, agent, 6655)
+}
+
+/// What kills one guardian may kill the next: the agent does not start one after another, but says that there
+/// is none, and tries again later.
+pub fn guardian_that_dies_at_once() -> Outcome {
+    let path = ThreeHosts::build()?;
+    let agent = AgentProcess::start(&path, "");
+    let died = |log: &str| log.contains("the guardian died at once");
+    // One that has lived for a second, on a busy machine, is replaced.
+    for _ in 0..20 {
+        let guardian = agent.child();
+        kill(guardian, Signal::SIGKILL)?;
+        let replaced = |log: &str| log.matches("started another").count();
+        let before = replaced(&agent.log());
+        agent.wait_until(|_| died(&agent.log()) || replaced(&agent.log()) > before);
+        if died(&agent.log()) {
+            break;
+        }
+    }
+    assert!(died(&agent.log()), "{}", agent.log());
+    let is_told = |status: &Status| status.troubles.iter().any(|one| one.contains("there is no guardian"));
+    assert!(is_told(&agent.status()), "{}", agent.status());
+    agent.wait_until(|status| !is_told(status));
+    agent.child();
+    Ok(())
+}
+
+/// A log on a full disk, and one whose reader has stopped while a line comes of every silence.
+pub fn a_log_that_nobody_takes() -> Outcome {
+    for shell in ["exec \"$0\" 2> /dev/full", "exec \"$0\" 2> >(exec sleep 60)"] {
+        let path = ThreeHosts::build()?;
+        let unended = "[silence]\nmax = \"5ms\"\n";
+        let mut agent = AgentProcess::start_with(&path, unended, &["bash", "-c", shell]);
+        for _ in 0..800 {
+            agent.signal(r#"{"freeze":{}}"#);
+            std::thread::sleep(Duration::from_millis(6));
+        }
+        let status = agent.status();
+        assert!(status.silences_overdue > 500, "{status}");
+        Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6670, Amount::Bytes(MEGABYTE)).finish();
+        agent.send_signal(Signal::SIGTERM);
+        assert!(agent.wait(), "it ends as always");
+    }
+    Ok(())
 }
 
 fn kill_and_lose_nothing(path: &ThreeHosts, mut agent: AgentProcess, port: u16) -> Result<Timed, Unfinished> {

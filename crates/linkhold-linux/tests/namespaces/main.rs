@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 69] = [
+    let tests: [NamedTest; 71] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -105,6 +105,8 @@ fn main() -> ExitCode {
         ),
         timed("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
         timed("a_killed_guardian_is_replaced", failure::guardian_is_replaced),
+        plain("a_guardian_that_dies_at_once_is_missed_and_tried_again", failure::guardian_that_dies_at_once),
+        plain("a_log_that_nobody_takes_stops_nothing", failure::a_log_that_nobody_takes),
         timed("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
         plain("a_full_queue_fails_open", failure::full_queue_fails_open),
         timed("kills_at_random_times_stop_no_transfer", kills::a_few),

@@ -116,10 +116,27 @@ impl Nl80211 {
         Ok(&self.signals)
     }
 
-    /// Asks which wireless interfaces there are; the answers are read like what is told. nl80211 tells of none
-    /// that gets another name (net/wireless/core.c, `cfg80211_netdev_notifier_call`), as udev gives to one
-    /// that has just appeared.
-    pub fn ask(&self) {
+    /// An interface has appeared, perhaps under a name that it was given since: nl80211 tells of no new name
+    /// (net/wireless/core.c, `cfg80211_netdev_notifier_call`), so it is asked. Where nl80211 itself is another
+    /// one, because its module was loaded anew, this socket hears nothing any more (net/netlink/genetlink.c,
+    /// `genl_unregister_family`), and another takes its place.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn renew(&mut self) -> io::Result<()> {
+        match EventSocket::open()? {
+            Some(socket) if socket.family() != self.socket.family() => {
+                tracing::info!("nl80211 is another one: its events are heard anew");
+                self.socket = socket;
+            }
+            Some(_) | None => {}
+        }
+        self.ask();
+        Ok(())
+    }
+
+    /// Asks which wireless interfaces there are; the answers are read like what is told.
+    fn ask(&self) {
         if let Err(error) = self.socket.ask_for_interfaces() {
             tracing::debug!(%error, "nl80211 cannot be asked for the interfaces");
         }

@@ -108,6 +108,18 @@ impl Strength {
         Ok(EventSocket::for_questions()?.map(|socket| Self { socket }))
     }
 
+    /// As it was opened, where nl80211 is another one since, because its module was loaded anew.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn renew(&mut self) -> io::Result<()> {
+        match EventSocket::for_questions()? {
+            Some(socket) if socket.family() != self.socket.family() => self.socket = socket,
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
     /// What an interface hears now. The kernel answers while it is read, so this does not wait.
     ///
     /// # Errors

@@ -382,10 +382,15 @@ static __always_inline void meet(struct sock *sk)
 
 	if (!kept)
 		return;
-	*kept = (struct kept){ .phase = SENDING };
+	__u64 now = bpf_ktime_get_ns();
+
+	/* As if called before: its first call may come in a silence. */
+	*kept = (struct kept){
+		.phase = SENDING, .seen_ns = now, .seen_jiffies = bpf_jiffies64(), .nxt = tcp_sk(sk)->snd_nxt,
+	};
 	struct silence *silence = last_silence(sk, kept);
 
-	if (silence && silence->until <= bpf_ktime_get_ns())
+	if (silence && silence->until <= now)
 		kept->since = silence->since;
 }
 

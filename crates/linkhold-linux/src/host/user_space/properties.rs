@@ -405,6 +405,27 @@ fn a_loss_probe_in_a_silence_costs_no_window() {
     }
 }
 
+/// What a connection sends first, and loses, in a silence: a server's first answer. Its first call comes in
+/// the silence, wherever its sequence numbers begin.
+#[test]
+fn the_first_that_a_connection_sends_may_fall_into_a_silence() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        for seq in [0x3e8, 0x7fff_fff0, 0x8000_1000, 0xf000_0000] {
+            let mut sender = Sender::new(program, Control { cubic, shield: true }, seq, 1_000_000);
+            freeze(&mut sender);
+            sender.silent = true;
+            sender.write(5);
+            sender.advance(120);
+            sender.silent = false;
+            thaw(&mut sender);
+            sender.advance(500);
+            assert!(sender.timeouts > 0, "cubic: {cubic}, from {seq:#x}");
+            assert_eq!(sender.board.ssthresh, INFINITE, "cubic: {cubic}, from {seq:#x}: {:?}", sender.board);
+        }
+    }
+}
+
 /// A window that a loss has cut before the silence stays cut: the silence gives nothing back.
 #[test]
 fn a_timeout_before_a_silence_is_not_undone_by_it() {
