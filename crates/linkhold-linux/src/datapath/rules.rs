@@ -41,9 +41,9 @@ const PRIORITY: i32 = -150;
 pub enum Backend {
     /// nftables with its own `queue` statement.
     Nftables,
-    /// nftables for what is routed; iptables for what crosses a bridge, because a radio was put into one after
-    /// the agent's start. No packet meets both: a bridged one has the bridge's name to nftables, and a routed
-    /// one is not bridged to iptables.
+    /// nftables for what is routed; iptables for what crosses a bridge, because a radio was put into one
+    /// after the agent's start. No packet meets both: a bridged one has the bridge's name to nftables, and a
+    /// routed one is not bridged to iptables.
     Both {
         /// As below.
         ipv6: bool,

@@ -31,8 +31,8 @@ use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
 use super::workload::Workload;
 use crate::netns::{NetNs, NetNsError};
 
-/// What the kernel takes for the MSS on a device with an MTU of 1500 bytes and IPv4 ([`tun::MTU`](super::tun)).
-/// With IPv6 it takes 20 less, which the simulator leaves out.
+/// What the kernel takes for the MSS on a device with an MTU of 1500 bytes ([`tun::MTU`](super::tun)) and
+/// IPv4. With IPv6 it takes 20 less, which the simulator leaves out.
 const MSS: u16 = 1460;
 
 /// How to run.

@@ -19,9 +19,9 @@ use crate::service::{METRICS, scrape};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
 
-/// A radio is put into a bridge while the rules are nftables', which knows no bridge's ports: iptables joins in
-/// for what crosses the bridge, and is taken out with the rest. Where all is bridged, nftables' own chain is
-/// empty, so this runs on a kernel without nftables' `queue`.
+/// A radio is put into a bridge while the rules are nftables', which knows no bridge's ports: iptables joins
+/// in for what crosses the bridge, and is taken out with the rest. Where all is bridged, nftables' own chain
+/// is empty, so this runs on a kernel without nftables' `queue`.
 pub fn iptables_joins_nftables_for_a_bridge() -> Outcome {
     if !["nft", "iptables", "ip6tables"].into_iter().all(is_installed) {
         return skipped("`nft`, `iptables` and `ip6tables` are not all installed");
