@@ -785,7 +785,7 @@ mod tests {
         assert_eq!(silences.end(NET, Cause::Fade, at(3_200), at(3_200)), Over::Announced);
     }
 
-    /// The source of timed silences may say nothing of their ends at all. Its first word is then a withdrawal.
+    /// The source of timed silences may say nothing of their ends. Its first word is then a withdrawal.
     #[test]
     fn an_end_long_after_the_clocks_calls_off_what_was_announced_since() {
         let mut silences = SilenceTable::with_late_ends(Duration::from_secs(10));

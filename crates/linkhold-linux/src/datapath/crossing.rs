@@ -90,8 +90,8 @@ pub fn look(
             return Ok(None);
         };
         if interface.name != *name {
-            // The kernel finds interfaces by their other names, too (net/core/dev.c, `netdev_name_node_lookup`);
-            // the firewall knows the one name alone.
+            // The kernel finds interfaces by their other names, too (net/core/dev.c,
+            // `netdev_name_node_lookup`); the firewall knows the one name alone.
             let (name, known) = (name.clone(), interface.name);
             found.hidden.push(Hidden {
                 reason: format!(

@@ -117,9 +117,9 @@ impl Nl80211 {
     }
 
     /// An interface has appeared, perhaps under a name that it was given since: nl80211 tells of no new name
-    /// (net/wireless/core.c, `cfg80211_netdev_notifier_call`), so it is asked. Where nl80211 itself is another
-    /// one, because its module was loaded anew, this socket hears nothing any more (net/netlink/genetlink.c,
-    /// `genl_unregister_family`), and another takes its place.
+    /// (net/wireless/core.c, `cfg80211_netdev_notifier_call`), so it is asked. Where nl80211 itself is
+    /// another one, because its module was loaded anew, this socket hears nothing any more
+    /// (net/netlink/genetlink.c, `genl_unregister_family`), and another takes its place.
     ///
     /// # Errors
     /// What the kernel answers.
