@@ -4,7 +4,8 @@
 Every test of these packages runs alone, the built program optimised and with its assertions, as many side by side as there are processors.
 What was clean stays in out/soak/clean.json with a hash of the program that it was run with, without names and debug information: it is run
 again when the sources build another program. A failed test's output is printed and kept in out/soak/. A program of which all tests are clean goes
-into docs/soak.json and docs/soak.md, which are committed: it is not run again elsewhere, either. These also keep a hash of the sources (the
+into docs/soak.json and docs/soak.md, which are committed: it is not run again elsewhere, either. Of one that was stopped, docs/soak.json has the tests
+that are clean, so that another machine goes on where it was. These also keep a hash of the sources (the
 package, the packages of this workspace that it uses, the lock file), by which --state knows without a build that nothing has changed.
 
   soak.py                  all packages, 300,000 cases
@@ -204,6 +205,8 @@ def page(clean):
         rows = rows_of(clean, name)
         for target in sorted({*rows, *clean.get(name, {}).get("programs", [])}):
             words = "not clean yet | – | – | – | – | – | –"
+            if begun := begun_of(clean, name).get(target):
+                words = f"not clean yet: {len(begun['clean'])} of {begun['tests']} so far | – | {begun['cases']} | – | `{begun['program']}` | – | {begun['when']}"
             if row := rows.get(target):
                 words = f"{row['tests']} | {row.get('ignored', 0)} | {row['cases']} | {row['hours']:.2f} | `{row['program']}` | `{row['sources']}` | {row['when']}"
             lines.append(f"| `{name}` | `{target}` | {words} |")
@@ -212,10 +215,19 @@ def page(clean):
     return "\n".join(lines) + "\n"
 
 
+def begun_of(clean, name):
+    """Of a package's programs in docs/soak.json those of which some tests are clean, by program."""
+    return clean.get(name, {}).get("begun", {})
+
+
 def share(name, target, kept):
-    """Takes a program into docs/soak.json, and writes the page, if all of it is clean."""
+    """Takes a program into docs/soak.json, and writes the page, as far as it is clean."""
     if kept["tests"] != len(kept["clean"]):
+        part = {key: kept[key] for key in ("program", "cases", "tests", "when", "clean")}
+        if kept["clean"]:
+            change_shared(lambda clean: clean[name].setdefault("begun", {}).update({target: part}))
         return
+    change_shared(lambda clean: clean[name].get("begun", {}).pop(target, None))
     row = {key: kept[key] for key in ("program", "sources", "cases", "tests", "when")} | {"ignored": kept.get("ignored", 0), "hours": round(sum(kept["clean"].values()) / 3600, 3)}
     change_shared(lambda clean: clean[name]["clean"].update({target: row}))
 
@@ -229,9 +241,10 @@ def change_shared(change):
 
 def clean_before(record, name, target, program, cases):
     """The tests that were clean in this program, with at least as many cases."""
-    kept = record.get(name, {}).get(target, {})
+    found = [record.get(name, {}).get(target, {}), begun_of(shared(), name).get(target, {})]
+    found = [kept for kept in found if is_clean(kept, program, cases)]
     new = {"program": program, "cases": cases, "clean": {}, "tests": None, "when": datetime.date.today().isoformat()}
-    return kept if is_clean(kept, program, cases) else new
+    return max(found, key=lambda kept: len(kept["clean"]), default=new)
 
 
 def opened(name, packages, record, cases):
@@ -242,7 +255,8 @@ def opened(name, packages, record, cases):
     rows, left = rows_of(shared(), name), []
     # What is no longer built is no longer said to be clean.
     known = {target: row for target, row in rows.items() if target in programs}
-    change_shared(lambda clean: clean.update({name: {"programs": sorted(programs), "clean": known}}))
+    begun = {target: part for target, part in begun_of(shared(), name).items() if target in programs}
+    change_shared(lambda clean: clean.update({name: {"programs": sorted(programs), "clean": known, "begun": begun}}))
     for target, program in sorted(programs.items()):
         built, (tests, ignored) = hash_of(program), tests_of(program)
         if is_clean(rows.get(target, {}), built, cases):

@@ -39,8 +39,12 @@ class Clean(unittest.TestCase):
     def test_a_program_is_shared_only_when_all_of_it_is_clean(self):
         soak.share("linkhold-wire", "a", {**WIRE, "clean": {"one": 1800.0}})
         self.assertEqual(self.rows(), {})
+        self.assertIn("| `linkhold-wire` | `a` | not clean yet: 1 of 2 so far | – | 300000 | – | `89ab` | – | 2026-11-26 |\n", soak.PAGE.read_text())
+        # Another machine, which has no record, goes on; not with another program, nor with more cases.
+        for program, cases, clean in [("89ab", 300_000, {"one": 1800.0}), ("cdef", 300_000, {}), ("89ab", 300_001, {})]:
+            self.assertEqual(soak.clean_before({}, "linkhold-wire", "a", program, cases)["clean"], clean)
         soak.share("linkhold-wire", "a", {**WIRE, "clean": {"one": 1800.0, "two": 1800.0}})
-        self.assertEqual(self.rows(), {"a": ROW})
+        self.assertEqual((self.rows(), soak.begun_of(soak.shared(), "linkhold-wire")), ({"a": ROW}, {}))
         self.assertIn("| `linkhold-wire` | `a` | 2 | 0 | 300000 | 1.00 | `89ab` | `0123` | 2026-11-26 |\n", soak.PAGE.read_text())
 
     def test_a_program_that_is_not_clean_stands_on_the_page_as_such(self):
