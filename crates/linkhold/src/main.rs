@@ -1,5 +1,11 @@
 //! The `linkhold` command.
 
+/// Tells something on standard error, as `eprintln!` does, where that can be written: whoever does not hear it
+/// still gets the results, and the exit status.
+macro_rules! tell {
+    ($($words:tt)*) => { $crate::output::tell(format_args!($($words)*)) };
+}
+
 mod cli;
 mod commands;
 mod failure;
@@ -36,7 +42,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            tell!("{failure}");
             failure.exit_code()
         }
     }

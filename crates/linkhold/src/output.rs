@@ -11,13 +11,22 @@ use crate::interrupt::{self, Unfinished};
 
 /// Prints to standard output. It is no failure if the reader has gone away (`| head`).
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_to_reader(text).map(drop)
+}
+
+/// The same, for a command that goes on and on; false if the reader has gone away.
+pub fn print_to_reader(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Failed(format!("standard output: {error}"))),
     }
+}
+
+/// A line on standard error, if it can be written.
+pub fn tell(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{words}");
 }
 
 /// Columns that a table on standard output may have: what COLUMNS says, or else the terminal; `None` if

@@ -497,6 +497,75 @@ fn a_signal_leaves_nothing_unfinished() {
 }
 
 #[test]
+fn a_log_goes_into_a_device_and_behind_a_link_and_replaces_neither() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let folder = TempDir::new().expect("a temporary folder");
+    let fifo = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there").success());
+    fs::write(folder.path().join("target.log"), "old").expect("written");
+    symlink("target.log", folder.path().join("link.log")).expect("a link");
+    let generate = |out: &str| {
+        let args = ["pu-log", "generate", "--bands", "1", "--alpha", "1", "--beta", "1", "--duration", "2s"];
+        linkhold(folder.path(), &[&args[..], &["--out", out]].concat()).assert().success();
+    };
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read_to_string(fifo).expect("a log")
+    });
+    generate("pipe");
+    let read = reader.join().expect("it reads");
+    assert!(read.starts_with("# linkhold "), "{read}");
+    assert!(fs::symlink_metadata(&fifo).expect("it is there").file_type().is_fifo());
+    generate("link.log");
+    assert!(folder.path().join("link.log").is_symlink());
+    assert_eq!(fs::read_to_string(folder.path().join("target.log")).expect("a log"), read);
+    assert_eq!(names(folder.path()), ["link.log", "pipe", "target.log"]);
+}
+
+/// What is said on standard error may have nowhere to go.
+#[test]
+fn a_standard_error_that_takes_nothing_changes_no_result() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let status = |args: &[&str]| {
+        let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        std::process::Command::new(assert_cmd::cargo::cargo_bin("linkhold"))
+            .current_dir(folder.path())
+            .args(args)
+            .stdout(std::process::Stdio::null())
+            .stderr(full)
+            .status()
+            .expect("it starts")
+            .code()
+    };
+    // Of two stations one has no flow, which is a hint.
+    assert_eq!(status(&["run", "s.toml", "--set", "radio.stations=2", "--out", "out"]), Some(0));
+    assert!(folder.path().join("out/run.json").is_file());
+    assert_eq!(status(&["scenario", "check", "nothing.toml"]), Some(2));
+}
+
+#[test]
+fn estimates_end_when_nobody_reads_them() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("linkhold"))
+        .arg("estimate")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut numbers = child.stdin.take().expect("a pipe");
+    let mut reader = BufReader::new(child.stdout.take().expect("a pipe"));
+    numbers.write_all(b"1 2 3\n").expect("it reads");
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("an answer");
+    drop(reader);
+    // The pipe takes some lines before the command's end is seen.
+    let refused = (0..1_000_000).any(|_| numbers.write_all(b"1 2 3\n").is_err());
+    assert!(refused && child.wait().expect("it ended").success(), "{line}");
+}
+
+#[test]
 fn tables_are_as_wide_as_columns_says() {
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");

@@ -6,7 +6,7 @@ use linkhold_results::Estimate;
 use serde_json::json;
 
 use crate::Failure;
-use crate::output::print;
+use crate::output::print_to_reader;
 
 /// Longest line of numbers, bytes.
 const MAX_LINE: u64 = 1 << 20;
@@ -24,7 +24,8 @@ pub fn run() -> Result<(), Failure> {
                     "standard input:{number}: the line is longer than 1 MiB"
                 )));
             }
-            _ => print(&answer(&line, number)?)?,
+            _ if !print_to_reader(&answer(&line, number)?)? => break,
+            _ => {}
         }
     }
     Ok(())

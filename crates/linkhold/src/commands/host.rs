@@ -33,7 +33,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
 fn check(path: &Path) -> Result<(), Failure> {
     let config = AgentConfig::load_host(path).map_err(|error| Failure::BadInput(error.to_string()))?;
     for remark in config.remarks() {
-        eprintln!("{remark}");
+        tell!("{remark}");
     }
     print(&format!(
         "{}: OK (host {}: radio {})\n",

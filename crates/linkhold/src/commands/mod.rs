@@ -39,7 +39,7 @@ fn shown(path: &Path) -> std::path::Display<'_> {
 fn load(path: &Path, set: &[String]) -> Result<Scenario, Failure> {
     let scenario = Scenario::load(path, set).map_err(|error| Failure::BadInput(error.to_string()))?;
     for hint in scenario.hints() {
-        eprintln!("hint: {hint}");
+        tell!("hint: {hint}");
     }
     Ok(scenario)
 }

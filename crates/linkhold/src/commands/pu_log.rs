@@ -150,8 +150,16 @@ fn folder_of(out: &Path) -> &Path {
     out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// True for a device or a pipe, which is written into and not replaced.
+fn is_special(out: &Path) -> bool {
+    out.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 /// Refuses a file that cannot be made, before the log is.
 fn check_out(out: &Path) -> Result<(), Failure> {
+    if is_special(out) {
+        return Ok(());
+    }
     let folder = folder_of(out);
     let what = if out.is_dir() || out.as_os_str().is_empty() {
         "it is a folder; give a file in it, such as pu.log".to_owned()
@@ -167,6 +175,11 @@ fn check_out(out: &Path) -> Result<(), Failure> {
 
 /// Writes the log beside `out` and moves it there. After an error or a signal nothing remains of it.
 fn write(out: &Path, head: &str, log: &PuLog) -> io::Result<()> {
+    if is_special(out) {
+        return fill(&mut File::options().write(true).open(out)?, head, log);
+    }
+    // What a link leads to is written, and the link stays.
+    let out = &out.canonicalize().unwrap_or_else(|_| out.to_path_buf());
     // The process's umask takes from these what it takes from every new file.
     let mut builder = tempfile::Builder::new();
     let partial = builder.prefix(".linkhold-partial-").permissions(Permissions::from_mode(0o666));

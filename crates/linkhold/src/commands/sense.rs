@@ -236,7 +236,7 @@ impl Session {
     /// calibrated in clipped samples may be as high, and the run then shows what was there.
     fn hint_at_a_deaf_threshold(&self, known: &Calibrated) {
         let Some(most) = self.format.most_power().filter(|&most| known.threshold >= most) else { return };
-        eprintln!(
+        tell!(
             "hint: the threshold, {:.1} dBFS, is above full scale: a sample of {} has {:.1} dBFS at most, so \
              nothing is ever detected; a floor is dB of full scale, such as --floor -42.5",
             to_db(known.threshold),
@@ -257,7 +257,7 @@ impl Session {
             None => Ok(false),
         };
         if let (Err(_), Ok(true)) = (&sensed, &thawed) {
-            eprintln!("thawed: the freeze under way was ended");
+            tell!("thawed: the freeze under way was ended");
         }
         sensed?;
         thawed.map_err(failure)?;
@@ -266,7 +266,7 @@ impl Session {
             return Err(Failure::BadInput(too_short(summary.samples, self.report.settings.rate)));
         }
         if odd > 0 {
-            eprintln!("hint: the input ended within a sample ({odd} bytes left); is the format right?");
+            tell!("hint: the input ended within a sample ({odd} bytes left); is the format right?");
         }
         if let Some(event) = &last {
             self.output.write(&self.report.event(event, summary.block))?;
@@ -314,9 +314,9 @@ fn watch(teller: Shared, stop: Arc<AtomicBool>) -> Result<(), Failure> {
         std::thread::sleep(GRACE);
         if let Some(teller) = lock(&teller).as_mut() {
             match teller.thaw(Duration::ZERO) {
-                Ok(true) => eprintln!("thawed: the freeze under way was ended"),
+                Ok(true) => tell!("thawed: the freeze under way was ended"),
                 Ok(false) => {}
-                Err(error) => eprintln!("not told: {error}"),
+                Err(error) => tell!("not told: {error}"),
             }
         }
         exit(128 + signal as i32);

@@ -21,7 +21,7 @@ pub fn run(args: &SignalArgs) -> Result<(), Failure> {
     };
     let reply = client::send(&args.socket, &message).map_err(|error| refusal(args, error))?;
     if let Some(note) = &reply.note {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     match &reply.radios[..] {
         [] | [_] => Ok(()),

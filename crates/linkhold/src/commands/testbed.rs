@@ -156,12 +156,12 @@ impl Job {
             return Err(Failure::Failed(format!("{file}: no case is left\n{}", reasons.join("\n"))));
         }
         for reason in reasons {
-            eprintln!("{file}: {reason}");
+            tell!("{file}: {reason}");
         }
         let job = Self { entry, scenario, cases, congestion };
         let baseline = job.baseline();
         if job.cases.iter().all(|case| case.name != baseline) {
-            eprintln!(
+            tell!(
                 "{}: nothing is compared with a case that is skipped: name a baseline",
                 job.entry.scenario.display()
             );
@@ -199,7 +199,7 @@ impl Job {
         for Outcome { record, linux: told, series: one } in outcomes {
             if let Some(full_s) = told.silences_told_until_s {
                 let (name, seed) = (&record.case, record.seed);
-                eprintln!("{name}, seed {seed}: {}", told_until(full_s));
+                tell!("{name}, seed {seed}: {}", told_until(full_s));
             }
             records.push(record);
             linux.push(told);
@@ -350,7 +350,7 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
         let fleet = args.fleet(args.out.as_deref()).with(Arc::default())?;
         let known = known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(left_out) = known.left_out() {
-            eprintln!("{left_out}");
+            tell!("{left_out}");
         }
         (known.outcomes, None)
     } else {
@@ -403,7 +403,7 @@ pub(super) fn prepare(args: FleetArgs<'_>) -> Result<Fleet, Failure> {
     let stop =
         stop_on_signals(interrupt::remove_unfinished).map_err(|error| Failure::Failed(error.to_string()))?;
     for stale in linkhold_linux::netns::reap_stale() {
-        eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
+        tell!("removed the network namespace {stale}, left behind by a process that is gone");
     }
     args.with(stop)
 }
@@ -500,19 +500,23 @@ pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Flee
                 pace.over(cell, what == Progress::Known);
                 progress.inc(1);
                 if let Some(line) = pace.line().filter(|_| progress.is_hidden()) {
-                    eprintln!("{line}");
+                    tell!("{line}");
                 }
             }
             Progress::OfAnotherKernel => progress.suspend(|| {
-                eprintln!(
+                tell!(
                     "{}/{}, seed {}: it is kept from another kernel; again, on this one",
-                    cell.case.name, cell.congestion, cell.seed
+                    cell.case.name,
+                    cell.congestion,
+                    cell.seed
                 );
             }),
             Progress::Late { jobs } => progress.suspend(|| {
-                eprintln!(
+                tell!(
                     "{}/{}, seed {}: the host was late; again, with at most {jobs} side by side",
-                    cell.case.name, cell.congestion, cell.seed
+                    cell.case.name,
+                    cell.congestion,
+                    cell.seed
                 );
             }),
         }

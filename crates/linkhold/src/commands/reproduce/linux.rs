@@ -84,7 +84,7 @@ impl Kernel {
         let beside = self.fleet.jobs.map_or_else(String::new, |jobs| {
             format!(", {jobs} side by side: at least {:.0} min", (all_s / jobs as f64 / 60.0).ceil())
         });
-        eprintln!("{} runs of {all_s:.0} s together{beside}", cells.len());
+        tell!("{} runs of {all_s:.0} s together{beside}", cells.len());
     }
 }
 

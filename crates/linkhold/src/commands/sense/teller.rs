@@ -120,7 +120,7 @@ impl Teller {
                 self.failed += 1;
                 // Once until somebody answers again: it is tried often.
                 if !std::mem::replace(&mut self.unheard, true) {
-                    eprintln!("not told: {error}");
+                    tell!("not told: {error}");
                 }
                 Ok(false)
             }
