@@ -26,19 +26,30 @@ pub fn time(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
 }
 
-/// A share, from 0 to 1, as per cent.
+/// A share, from 0 to 1, as per cent. What is something does not become nothing, nor what is not all become
+/// all.
 #[must_use]
 pub fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.1} %", share * 100.0) } else { MISSING.to_owned() }
+    if !share.is_finite() {
+        return MISSING.to_owned();
+    }
+    match format!("{:.1}", share * 100.0) {
+        shown if shown == "0.0" && share > 0.0 => "under 0.1 %".to_owned(),
+        shown if shown == "100.0" && share < 1.0 => "over 99.9 %".to_owned(),
+        shown => format!("{shown} %"),
+    }
 }
 
-/// A count, or a mean of counts: one decimal if it is below 100 and not whole, otherwise none.
+/// A count, or a mean of counts: one decimal if it is below 100 and not whole, otherwise none. What is
+/// something does not become nothing.
 #[must_use]
 pub fn count(value: f64) -> String {
     if !value.is_finite() {
         MISSING.to_owned()
     } else if value.fract() == 0.0 || value.abs() >= 100.0 {
         format!("{value:.0}")
+    } else if value > 0.0 && value < 0.05 {
+        "under 0.1".to_owned()
     } else {
         format!("{value:.1}")
     }
@@ -157,6 +168,12 @@ mod tests {
             (percent(0.9713), "97.1 %"),
             (count(3.0), "3"),
             (count(3.25), "3.2"),
+            (count(0.025), "under 0.1"),
+            (count(0.0), "0"),
+            (percent(2.5e-5), "under 0.1 %"),
+            (percent(0.0), "0.0 %"),
+            (percent(0.9996), "over 99.9 %"),
+            (percent(1.0), "100.0 %"),
             (number(1.174), "1.17"),
             (with_unit(12.5, "pkt"), "12.5 pkt"),
             (ratio(1.174, Some([0.99951, 312.4])), "1.174 [1.000, 312]"),

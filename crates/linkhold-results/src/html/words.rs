@@ -214,7 +214,9 @@ fn against(row: &CompareRow) -> String {
     let baseline = escape(&row.baseline);
     match (row.ratio, row.ci95) {
         (Some(ratio), Some([low, high])) => {
-            let meaning = if low > 1.0 {
+            let meaning = if low >= high {
+                "all seeds gave the same run, so that chance was not tried"
+            } else if low > 1.0 {
                 "more than chance explains"
             } else if high < 1.0 {
                 "less than the baseline, and more than chance explains"
@@ -248,6 +250,26 @@ mod tests {
         assert_eq!(counted(1.0, "timeout"), "1\u{a0}timeout");
         assert_eq!(counted(1.3, "timeout"), "1.3\u{a0}timeouts");
         assert_eq!(counted(0.0, "timeout"), "0\u{a0}timeouts");
+    }
+
+    /// An interval without width is of runs that were all the same: it says nothing of chance.
+    #[test]
+    fn seeds_that_changed_nothing_prove_nothing() {
+        let row = |low, high| CompareRow {
+            case: "fast".to_owned(),
+            baseline: "slow".to_owned(),
+            metric: "goodput_bps".to_owned(),
+            unit: "bit/s".to_owned(),
+            baseline_value: 1.0,
+            value: 0.995,
+            ratio: Some(0.995),
+            ci95: Some([low, high]),
+        };
+        assert!(
+            against(&row(0.995, 0.995))
+                .ends_with("all seeds gave the same run, so that chance was not tried.")
+        );
+        assert!(against(&row(0.99, 0.999)).contains("less than the baseline, and more than chance"));
     }
 
     #[test]
