@@ -1,7 +1,7 @@
 //! The `linkhold` command.
 
-/// Tells something on standard error, as `eprintln!` does, where that can be written: whoever does not hear it
-/// still gets the results, and the exit status.
+/// Tells something on standard error, as `eprintln!` does, where that can be written: whoever does not hear
+/// it still gets the results, and the exit status.
 macro_rules! tell {
     ($($words:tt)*) => { $crate::output::tell(format_args!($($words)*)) };
 }
