@@ -1,6 +1,7 @@
 //! The rules that bring packets to the agent: what the kernel and its programs say of them.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linkhold_core::packet::TcpFlags;
@@ -19,6 +20,19 @@ use crate::service::{METRICS, scrape};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
 
+/// The rules of a router for TCP and UDP, with nothing bridged.
+fn routed(instance: &str) -> RuleSet {
+    RuleSet {
+        datagrams: true,
+        instance: instance.to_owned(),
+        wired: vec![WIRED.to_owned()],
+        radio: vec![RADIO.to_owned()],
+        queue: 4710,
+        traffic: Traffic::Forwarded,
+        bridged: BTreeSet::new(),
+    }
+}
+
 /// A radio is put into a bridge while the rules are nftables', which knows no bridge's ports: iptables joins
 /// in for what crosses the bridge, and is taken out with the rest. Where all is bridged, nftables' own chain
 /// is empty, so this runs on a kernel without nftables' `queue`.
@@ -27,15 +41,8 @@ pub fn iptables_joins_nftables_for_a_bridge() -> Outcome {
         return skipped("`nft`, `iptables` and `ip6tables` are not all installed");
     }
     let netns = NetNs::create("join")?;
-    let set = RuleSet {
-        datagrams: true,
-        instance: "join".to_owned(),
-        wired: vec![WIRED.to_owned()],
-        radio: vec![RADIO.to_owned()],
-        queue: 4710,
-        traffic: Traffic::Forwarded,
-        bridged: std::collections::BTreeSet::from([(WIRED.to_owned(), RADIO.to_owned())]),
-    };
+    let bridged = BTreeSet::from([(WIRED.to_owned(), RADIO.to_owned())]);
+    let set = RuleSet { bridged, ..routed("join") };
     let both = Backend::Both { ipv6: true };
     netns.enter(|| -> Outcome {
         let mut rules = Rules::install(&set, Backend::Nftables)?;
@@ -90,15 +97,7 @@ pub fn nftables_reads_the_rules() -> Outcome {
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("rules.nft");
     let file = script.to_str().expect("a path in UTF-8");
-    let set = RuleSet {
-        datagrams: true,
-        instance: "test".to_owned(),
-        wired: vec![WIRED.to_owned()],
-        radio: vec![RADIO.to_owned()],
-        queue: 4710,
-        traffic: Traffic::Forwarded,
-        bridged: std::collections::BTreeSet::new(),
-    };
+    let set = routed("test");
     let text = set.nft_script();
 
     std::fs::write(&script, &text)?;

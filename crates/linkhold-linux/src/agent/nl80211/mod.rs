@@ -124,12 +124,8 @@ impl Nl80211 {
     /// # Errors
     /// What the kernel answers.
     pub fn renew(&mut self) -> io::Result<()> {
-        match EventSocket::open()? {
-            Some(socket) if socket.family() != self.socket.family() => {
-                tracing::info!("nl80211 is another one: its events are heard anew");
-                self.socket = socket;
-            }
-            Some(_) | None => {}
+        if self.socket.give_way_to(EventSocket::open()?) {
+            tracing::info!("nl80211 is another one: its events are heard anew");
         }
         self.ask();
         Ok(())

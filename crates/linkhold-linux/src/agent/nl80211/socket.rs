@@ -73,6 +73,13 @@ impl EventSocket {
         Ok(Some((this, groups)))
     }
 
+    /// Another one takes the place of this one if nl80211 is another since; true if it did.
+    pub(super) fn give_way_to(&mut self, newer: Option<Self>) -> bool {
+        let Some(newer) = newer.filter(|newer| newer.family != self.family) else { return false };
+        *self = newer;
+        true
+    }
+
     /// Number of nl80211's generic netlink family on this kernel.
     pub(super) fn family(&self) -> u16 {
         self.family

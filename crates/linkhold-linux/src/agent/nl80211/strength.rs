@@ -113,10 +113,7 @@ impl Strength {
     /// # Errors
     /// What the kernel answers.
     pub fn renew(&mut self) -> io::Result<()> {
-        match EventSocket::for_questions()? {
-            Some(socket) if socket.family() != self.socket.family() => self.socket = socket,
-            Some(_) | None => {}
-        }
+        self.socket.give_way_to(EventSocket::for_questions()?);
         Ok(())
     }
 
