@@ -200,6 +200,10 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 self.packet(index, Direction::Downlink, correspondent, 60);
             }
         }
+        // A connection goes on once its station has its SYN, and so what was queued before it.
+        if !self.forgeries.is_empty() {
+            self.air(u32::MAX);
+        }
         self.forge_around_handshakes(When::BehindTheAnswer);
     }
 
