@@ -184,6 +184,8 @@ fn bad_arguments_are_refused() {
         (&["--band", "50kHz"], "\"50kHz\" is no band"),
         (&["--on-air", "2.1GHz..2.2GHz"], "--on-air: the input's centre frequency is not known"),
         (&["--fft", "100", "--band", "0Hz..50kHz"], "--fft: 100 is no size of a transform"),
+        (&["--fft", "64"], "--fft: all that was sampled is sensed without Fourier transforms; give the band"),
+        (&["--window", "none"], "--window: all that was sampled is sensed without Fourier transforms"),
         (&["--false-alarm", "0"], "--false-alarm: 0 is no probability"),
         (&["--calibrate", "10ms"], "--calibrate: 10ms is 10 blocks of 1ms; give 40"),
         (&["--calibrate", "5s"], "r: its 1 s end within the calibration (5s)"),
@@ -327,6 +329,28 @@ fn a_refusal_is_said() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("the agent refuses: there is no radio wlan9"));
     agent.join().expect("the agent");
+}
+
+/// `linkhold sense … | head`: without a reader, and nobody to be told, it does not go on for ever.
+#[test]
+fn a_stream_ends_when_its_reader_has_gone() {
+    let program = Command::cargo_bin("linkhold").expect("the program").get_program().to_owned();
+    let mut child: Child = Process::new(program)
+        .args(["sense", "--format", "cu8", "--rate", "200kHz"])
+        .args(QUICK)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().expect("a pipe");
+    let samples = samples(Format::Cu8);
+    let refused = (0..1000).find_map(|_| input.write_all(&samples).err()).expect("it ends before its input");
+    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 /// A stream that hangs while a freeze is under way: SIGTERM thaws and ends the program.

@@ -25,7 +25,7 @@ use tempfile::SpooledTempFile;
 
 use crate::Failure;
 use crate::commands::signal::failure;
-use crate::output::print;
+use crate::output::{print, print_to_reader};
 
 pub use args::SenseArgs;
 use report::{Handling, Report};
@@ -73,7 +73,11 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         report,
         teller,
         stop,
-        output: if recorded && args.signal.is_none() { Output::whole() } else { Output::AtOnce },
+        output: match (&args.signal, recorded) {
+            (Some(_), _) => Output::AtOnce,
+            (None, true) => Output::whole(),
+            (None, false) => Output::ToReader,
+        },
         pace: (recorded && args.signal.is_some()).then(Instant::now),
         handling: Handling::default(),
     };
@@ -142,8 +146,11 @@ fn about(name: &str, failure: Failure) -> Failure {
 
 /// Where lines go.
 enum Output {
-    /// To standard output as they come.
+    /// To standard output as they come, whether anybody reads them or not: whoever listens on the socket is
+    /// told all the same.
     AtOnce,
+    /// The same, as long as somebody reads them.
+    ToReader,
     /// Kept until all is well.
     Whole(SpooledTempFile),
 }
@@ -153,10 +160,12 @@ impl Output {
         Self::Whole(SpooledTempFile::new(KEPT))
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
+    /// False if nobody is left for whom to go on.
+    fn write(&mut self, text: &str) -> Result<bool, Failure> {
         match self {
-            Self::AtOnce => print(text),
-            Self::Whole(file) => file.write_all(text.as_bytes()).map_err(cannot_keep),
+            Self::AtOnce => print(text).map(|()| true),
+            Self::ToReader => print_to_reader(text),
+            Self::Whole(file) => file.write_all(text.as_bytes()).map(|()| true).map_err(cannot_keep),
         }
     }
 
@@ -194,8 +203,9 @@ struct Session {
 }
 
 impl Session {
-    /// Senses until the input ends or the user does.
-    fn sense(&mut self) -> Result<(), Failure> {
+    /// Senses until the input ends, the user does, or nobody is left for whom to sense.
+    /// False in the last case.
+    fn sense(&mut self) -> Result<bool, Failure> {
         let bad = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
         let length = self.sensor.block();
         // With a given floor, what is known of it is known at once. It is told with the first block, so that
@@ -210,14 +220,18 @@ impl Session {
             let event = self.sensor.on_block(block).map_err(|error| bad(&error))?;
             if let Some(known) = given.take() {
                 self.hint_at_a_deaf_threshold(&known);
-                self.output.write(&self.report.event(&Event::Calibrated(known), length))?;
+                if !self.output.write(&self.report.event(&Event::Calibrated(known), length))? {
+                    return Ok(false);
+                }
             }
             if let Some(event) = event {
                 if let Event::Calibrated(known) = &event {
                     self.hint_at_a_deaf_threshold(known);
                 }
                 tell(&self.teller, &event, arrived).map_err(failure)?;
-                self.output.write(&self.report.event(&event, length))?;
+                if !self.output.write(&self.report.event(&event, length))? {
+                    return Ok(false);
+                }
             } else if let Some(teller) = lock(&self.teller).as_mut() {
                 teller.tell_again().map_err(failure)?;
             }
@@ -229,7 +243,7 @@ impl Session {
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Says so if no sample of this form can pass the threshold. It is a hint and no error: a floor that was
@@ -245,10 +259,10 @@ impl Session {
         );
     }
 
-    /// Ends what is under way, and sums up if all went well.
+    /// Ends what is under way, and sums up if all went well and somebody reads it.
     fn finish(
         mut self,
-        sensed: Result<(), Failure>,
+        sensed: Result<bool, Failure>,
         too_short: impl Fn(u64, f64) -> String,
     ) -> Result<(), Failure> {
         let (last, summary) = self.sensor.finish();
@@ -259,8 +273,11 @@ impl Session {
         if let (Err(_), Ok(true)) = (&sensed, &thawed) {
             tell!("thawed: the freeze under way was ended");
         }
-        sensed?;
+        let is_read = sensed?;
         thawed.map_err(failure)?;
+        if !is_read {
+            return Ok(());
+        }
         let (tail, odd) = self.blocks.tail();
         if summary.decisions == 0 {
             return Err(Failure::BadInput(too_short(summary.samples, self.report.settings.rate)));

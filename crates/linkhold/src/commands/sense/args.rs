@@ -8,6 +8,9 @@ use linkhold_core::time::Duration;
 use linkhold_sense::frequency::{band, frequency};
 use linkhold_sense::{FloorSource, Format, Settings, Window};
 
+/// Samples of a transform, unless told otherwise.
+const DEFAULT_FFT: usize = 256;
+
 /// `linkhold sense`.
 #[derive(Debug, Args)]
 #[command(
@@ -59,12 +62,12 @@ pub struct SenseArgs {
     #[arg(long, value_name = "FROM..TO", value_parser = band, conflicts_with = "band")]
     pub on_air: Option<(f64, f64)>,
     /// Window of the Fourier transforms that cut out the band: hann keeps strong neighbours out, none is 1.4
-    /// dB more sensitive.
-    #[arg(long, value_enum, default_value_t = WindowName::Hann)]
-    pub window: WindowName,
-    /// Samples of a transform: a power of two.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub fft: usize,
+    /// dB more sensitive [default: hann].
+    #[arg(long, value_enum)]
+    pub window: Option<WindowName>,
+    /// Samples of a transform that cuts out the band: a power of two [default: 256].
+    #[arg(long, value_name = "N")]
+    pub fft: Option<usize>,
     /// Leave out the centre frequency, where cheap receivers have an offset.
     #[arg(long)]
     pub notch_dc: bool,
@@ -114,6 +117,15 @@ impl SenseArgs {
     /// The settings that these arguments mean for input of this rate and centre frequency, Hz. An error is
     /// one line that begins with the argument.
     pub fn settings(&self, rate: f64, center: Option<f64>) -> Result<Settings, String> {
+        let unused = [("--fft", self.fft.is_some()), ("--window", self.window.is_some())];
+        if let (None, None, Some((name, _))) =
+            (self.band, self.on_air, unused.iter().find(|(_, is_given)| *is_given))
+        {
+            return Err(format!(
+                "{name}: all that was sampled is sensed without Fourier transforms; give the band with --band or \
+                 --on-air, or leave out {name}"
+            ));
+        }
         let band = match (self.band, self.on_air, center) {
             (band, None, _) => band,
             (_, Some((low, high)), Some(center)) => Some((low - center, high - center)),
@@ -126,8 +138,8 @@ impl SenseArgs {
         Ok(Settings {
             rate,
             band,
-            window: self.window.into(),
-            fft: self.fft,
+            window: self.window.unwrap_or(WindowName::Hann).into(),
+            fft: self.fft.unwrap_or(DEFAULT_FFT),
             notch_dc: self.notch_dc,
             block: self.block,
             idle: self.idle,
