@@ -113,6 +113,14 @@ pub use config::{
     CapacityResponse, Clamp, CloseAt, ConfigError, Datagrams, DsaSyncConfig, Duplicates, Mode, Queues,
 };
 
+/// What an event says of a silence that begins.
+#[derive(Clone, Copy)]
+struct Told {
+    cause: Cause,
+    /// How long it has lasted, where that is known.
+    since: Option<Duration>,
+}
+
 /// A silence's end that is noticed later than this is late: twice the timer slack of a general-purpose
 /// kernel.
 const LATE: Duration = Duration::from_millis(2);
@@ -574,14 +582,14 @@ impl DsaSync {
 
     // ---- the radio ----
 
-    /// Carries out a change of TFP. `cause` is that of the event; `None` if the time of an announced change
+    /// Carries out a change of TFP. `told` is what the event says; `None` if the time of an announced change
     /// came.
-    fn on_tfp_change(&mut self, now: Instant, change: TfpChange, cause: Option<Cause>, out: &mut Actions) {
+    fn on_tfp_change(&mut self, now: Instant, change: TfpChange, told: Option<Told>, out: &mut Actions) {
         match change {
             TfpChange::None => {}
-            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, cause, out),
+            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, told, out),
             TfpChange::StationBegan(station) => {
-                self.silence_began(now, Scope::Station(station), cause, out);
+                self.silence_began(now, Scope::Station(station), told, out);
             }
             TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
                 if change == TfpChange::NetworkEnded {
@@ -600,9 +608,10 @@ impl DsaSync {
         }
     }
 
-    fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
+    fn silence_began(&mut self, now: Instant, scope: Scope, told: Option<Told>, out: &mut Actions) {
         self.shared.silence_began(now, self.downlink.pacer.rate());
-        let lasted = self.recover.silence_began(now, &self.shared, scope);
+        let since = told.and_then(|told| told.since);
+        let lasted = self.recover.silence_began(now, &self.shared, scope, since);
         self.round_trips.interrupt(now);
         self.round_trips.silence_began(now);
         match scope {
@@ -614,7 +623,7 @@ impl DsaSync {
         }
         // line 11: packets come back from the transmit queue, if there is space for them. Not if the radio
         // will work again before we know it: until then it can send only what is left in its queue.
-        let ends_late = cause.is_some_and(|cause| self.ends_late[cause as usize]);
+        let ends_late = told.is_some_and(|told| self.ends_late[told.cause as usize]);
         if self.shared.config.reclaim && !ends_late && self.shared.space.is_ample() {
             out.push(Action::Reclaim { scope });
         }
@@ -688,10 +697,13 @@ impl Mechanism for DsaSync {
         let old = self.shared.monitor.capacity();
         let change = self.shared.monitor.on_event(now, &event);
         match event.kind {
-            LinkEventKind::FreezeStarted { cause, .. } => self.on_tfp_change(now, change, Some(cause), out),
+            LinkEventKind::FreezeStarted { cause, .. } => {
+                let since = event.effective_at.map(|at| now.since(at));
+                self.on_tfp_change(now, change, Some(Told { cause, since }), out);
+            }
             LinkEventKind::FreezeEnded { cause, .. } => {
                 self.ends_late[cause as usize] = event.effective_at.is_some_and(|at| now.since(at) > LATE);
-                self.on_tfp_change(now, change, Some(cause), out);
+                self.on_tfp_change(now, change, Some(Told { cause, since: None }), out);
             }
             LinkEventKind::ChannelSwitched { capacity, efficiency } => {
                 self.on_channel(now, old, (capacity, efficiency), out);

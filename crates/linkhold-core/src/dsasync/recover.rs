@@ -76,7 +76,7 @@ use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
 use hide::{Doubled, MOST_DOUBLED};
-use state::{Mute, Phase, State};
+use state::{LEAST_LATE, Mute, Phase, State};
 
 /// Most copies sent of one segment.
 const TRIES: u8 = 3;
@@ -460,9 +460,18 @@ impl Recover {
 
     // ---- silences ----
 
-    /// A silence was noticed. Answers how long it had lasted by then, as far as the copies tell: zero if it
-    /// was noticed at once.
-    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) -> Duration {
+    /// A silence was noticed. `told`: how long it has lasted by then, if somebody says so. Answers the same as
+    /// far as the copies tell: zero if it was noticed at once.
+    ///
+    /// When the station was last heard says more than a clock of somebody else's. What is told counts for
+    /// flows of which no round trip was measured yet.
+    pub fn silence_began(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        scope: Scope,
+        told: Option<Duration>,
+    ) -> Duration {
         let mut lasted = Duration::ZERO;
         for slot in 0..self.states.len() as u32 {
             if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
@@ -480,10 +489,13 @@ impl Recover {
                 continue;
             }
             let unheard = now.since(state.heard.max(heard));
-            let late = state.late().is_some_and(|time| unheard > time);
-            if late {
-                lasted = lasted.max(unheard);
-            }
+            let silent = match (state.late(), told) {
+                (Some(time), _) => Some(unheard).filter(|&unheard| unheard > time),
+                (None, Some(told)) => Some(told.min(unheard)).filter(|&silent| silent > LEAST_LATE),
+                (None, None) => None,
+            };
+            lasted = lasted.max(silent.unwrap_or_default());
+            let late = silent.is_some();
             state.silence_began(now, late);
         }
         lasted

@@ -22,7 +22,7 @@ const DELAYED_ACK: Duration = Duration::from_millis(50);
 /// Most silences that are subtracted from a time that was measured.
 const SILENCES: usize = 4;
 /// A silence that is noticed within this time after its station was heard counts as noticed at once.
-const LEAST_LATE: Duration = Duration::from_millis(3);
+pub const LEAST_LATE: Duration = Duration::from_millis(3);
 /// Patience with reordering where no local round trip has been measured.
 const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
 
