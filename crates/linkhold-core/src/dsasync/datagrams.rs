@@ -155,7 +155,7 @@ impl Downlink {
         let full =
             !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets;
         let flow = shared.flows.at(slot);
-        let (queued, own) = self.buffer.weight_before(flow, slot, packet.station);
+        let (queued, own) = self.buffer.weight_before(flow, slot, packet.station, false);
         let part = if own || shared.config.queues == Queues::Station { quota } else { quota / COMMON_PART };
         let victim = if queued + weight > part {
             self.buffer.first_of_own(flow, slot, packet.station)

@@ -26,7 +26,7 @@ use super::probes::SentDown;
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
-use crate::packet::{Origin, PacketId, PacketView, StationId};
+use crate::packet::{Origin, PacketId, PacketView, StationId, TcpFlags};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -37,6 +37,9 @@ pub(super) const MOST_DROPS: u32 = 64;
 /// All flows that a station has not answered share a queue, whose quota is a flow's divided by this. Before
 /// its first answer a flow sends no more than an initial window.
 pub(super) const COMMON_PART: u64 = 8;
+
+/// SYNs of such flows have a queue beside that one, with so much less again: some hundred by default.
+pub(super) const OPENING_PART: u64 = 4 * COMMON_PART;
 
 /// A held packet that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -270,8 +273,9 @@ impl Downlink {
         let arrival = packet.origin == Origin::Arrival;
         let counts = arrival && !shared.monitor.tfp(packet.station);
         let silences = if counts { shared.monitor.silences_of(packet.station) } else { IN_SILENCE };
+        let opens = self.opens(shared, packet);
         let flow = shared.flows.at(slot);
-        let how = Arrived { at: now, silences, probe, front: !arrival };
+        let how = Arrived { at: now, silences, probe, front: !arrival, opens };
         if self.buffer.push(flow, slot, packet, how) {
             let queued = flow.held_tail;
             self.note_queues(shared, queued);
@@ -289,9 +293,27 @@ impl Downlink {
         if quota == 0 || shared.config.queues == Queues::Station || packet.len <= freed {
             return false;
         }
-        let (weight, own) = self.buffer.weight_before(shared.flows.at(slot), slot, packet.station);
+        let opens = self.opens(shared, packet);
+        let (weight, own) = self.buffer.weight_before(shared.flows.at(slot), slot, packet.station, opens);
         let others = if freed == 0 { weight } else { weight - self.buffer.weight(freed) };
         others + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
+    }
+
+    /// True for a SYN, if the queue of SYNs has room for it: otherwise it is one of the common queue's. A
+    /// SYN that carries data (RFC 7413) is one of those, too.
+    #[inline]
+    fn opens(&self, shared: &Shared, packet: &PacketView<'_>) -> bool {
+        packet.tcp.flags.contains(TcpFlags::SYN)
+            && packet.tcp.payload_len == 0
+            && shared.config.queues == Queues::Flow
+            && self.has_room_for_syn(shared, packet)
+    }
+
+    #[cold]
+    fn has_room_for_syn(&self, shared: &Shared, packet: &PacketView<'_>) -> bool {
+        let quota = shared.config.flow_quota.0;
+        let part = if quota == 0 { u64::MAX } else { shared.space.part(quota) / OPENING_PART };
+        self.buffer.opening_weight(packet.station) + self.buffer.weight(packet.len) <= part
     }
 
     /// True if holding the packet would put the flow's station above its quota.
@@ -337,9 +359,11 @@ impl Downlink {
                 return false;
             }
             drops += 1;
+            let opens = self.opens(shared, packet);
             let flow = shared.flows.at(slot);
             let among = if is_full { Among::All } else { Among::OwnStation };
-            let Some(index) = self.buffer.first_of_longer(flow, slot, packet, among) else { return false };
+            let longer = self.buffer.first_of_longer(flow, slot, packet, opens, among);
+            let Some(index) = longer else { return false };
             self.cut_off(shared, index, out);
         }
     }

@@ -51,6 +51,8 @@ pub(super) struct Arrived {
     pub probe: bool,
     /// It was taken back from the transmit queue and goes to the front.
     pub front: bool,
+    /// It goes to the queue of SYNs, unless its flow has a queue of its own.
+    pub opens: bool,
 }
 
 /// The ACK number and window of a segment whose window may be changed: `None` for SYN, RST, segments without

@@ -8,7 +8,8 @@
 //! station or flow that seldom has anything here hardly waits, and none has more than its part for having
 //! more flows or longer packets. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
-//! traffic. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
+//! traffic. SYNs of such flows have a small one beside it, or a connection that begins would wait in the flood.
+//! Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
 //! paper's) every flow of a station is in that one queue, which is then first-in first-out over the station,
 //! and stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue
 //! goes to the front.
@@ -19,6 +20,7 @@
 //! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
 //! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
 //! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
+//! With what is no SYN it moves from the SYNs' queue to the common one.
 //!
 //! Room is made by the longest queue of the station that has most here, so that a station cannot push another
 //! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the
@@ -59,8 +61,8 @@ pub(super) struct HoldBuffer {
     slab: Vec<HeldSegment>,
     free: u32,
     kind: Queues,
-    /// First the common queue of each station, then that of its datagrams, then the queue of each flow by its
-    /// slot.
+    /// First the common queue of each station, then that of its datagrams, then that of its SYNs, then the
+    /// queue of each flow by its slot.
     queues: Vec<Queue>,
     /// Stations from this number on share one record.
     max_stations: u32,
@@ -192,9 +194,20 @@ impl HoldBuffer {
         self.datagrams
     }
 
+    /// Index of the queue of station 0's SYNs.
+    fn first_opening(&self) -> u32 {
+        2 * (self.max_stations + 1)
+    }
+
     /// Index of the queue of the flow in slot 0.
     fn first_own(&self) -> u32 {
-        2 * (self.max_stations + 1)
+        3 * (self.max_stations + 1)
+    }
+
+    /// What all SYNs of connections that the station has not answered weigh, bytes.
+    pub fn opening_weight(&self, station: StationId) -> u64 {
+        let queue = self.first_opening() + self.number(station);
+        self.queues.get(queue as usize).map_or(0, |queue| queue.weight)
     }
 
     /// Stations that hold segments of connections.
@@ -208,10 +221,13 @@ impl HoldBuffer {
         (self.heaviest.queues(), of.map_or(0, |station| station.longest.queues()))
     }
 
-    /// The queue that a packet of this flow goes to, and that queue's station.
-    fn queue_for(&self, flow: &Flow, slot: u32, station: StationId) -> (u32, u32) {
+    /// The queue that a packet of this flow goes to, and that queue's station. `opens`: it goes to the queue
+    /// of SYNs, unless its flow has a queue of its own.
+    fn queue_for(&self, flow: &Flow, slot: u32, station: StationId, opens: bool) -> (u32, u32) {
         if let Some(held) = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0) {
-            return (held.queue, self.queues[held.queue as usize].station);
+            let (queue, station) = (held.queue, self.queues[held.queue as usize].station);
+            let leaves = !opens && (self.first_opening()..self.first_own()).contains(&queue);
+            return (if leaves { station } else { queue }, station);
         }
         let station = self.number(station);
         let own = match self.kind {
@@ -219,21 +235,25 @@ impl HoldBuffer {
             Queues::Station => false,
         };
         let common = match flow.transport {
+            Transport::Tcp if opens && self.kind == Queues::Flow => self.first_opening() + station,
             Transport::Tcp => station,
             Transport::Udp => self.max_stations + 1 + station,
         };
         (if own { self.first_own() + slot } else { common }, station)
     }
 
-    /// Weight of the queue that this flow's next packet would join, and whether that queue is the flow's own.
-    pub fn weight_before(&self, flow: &Flow, slot: u32, station: StationId) -> (u64, bool) {
-        let (queue, _) = self.queue_for(flow, slot, station);
-        (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
+    /// Weight of the queue that this flow's next packet would join, with what would move there before it, and
+    /// whether that queue is the flow's own.
+    pub fn weight_before(&self, flow: &Flow, slot: u32, station: StationId, opens: bool) -> (u64, bool) {
+        let (queue, _) = self.queue_for(flow, slot, station, opens);
+        let held = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0);
+        let moves = if held.is_some_and(|held| held.queue != queue) { flow.held_weight } else { 0 };
+        (self.queues.get(queue as usize).map_or(0, |queue| queue.weight) + moves, queue >= self.first_own())
     }
 
     /// Weight of all segments held for the station whose queue this flow's next packet would join.
     pub fn station_weight(&self, flow: &Flow, slot: u32, station: StationId) -> u64 {
-        let (_, station) = self.queue_for(flow, slot, station);
+        let (_, station) = self.queue_for(flow, slot, station, false);
         self.stations.get(station as usize).map_or(0, |station| station.weight)
     }
 
@@ -247,9 +267,10 @@ impl HoldBuffer {
         flow: &Flow,
         slot: u32,
         packet: &PacketView<'_>,
+        opens: bool,
         among: Among,
     ) -> Option<u32> {
-        let (own, station) = self.queue_for(flow, slot, packet.station);
+        let (own, station) = self.queue_for(flow, slot, packet.station, opens);
         let weight = self.weight(packet.len);
         let heaviest = self.heaviest.longest()?;
         let own_station = self.stations.get(station as usize);
@@ -268,7 +289,7 @@ impl HoldBuffer {
 
     /// The head of the queue that this flow's next packet would join.
     pub fn first_of_own(&self, flow: &Flow, slot: u32, station: StationId) -> Option<u32> {
-        let (own, _) = self.queue_for(flow, slot, station);
+        let (own, _) = self.queue_for(flow, slot, station, false);
         self.queues.get(own as usize).map(|queue| queue.head).filter(|&head| head != NONE)
     }
 
@@ -286,8 +307,10 @@ impl HoldBuffer {
     /// use or ran empty by it.
     #[inline]
     pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) -> bool {
-        let moved = flow.held > 0 && flow.is_answered() && self.leave_common(flow, slot);
-        let (queue, station) = self.queue_for(flow, slot, packet.station);
+        let moved = flow.held > 0
+            && (flow.is_answered() && self.leave_common(flow, slot)
+                || !how.opens && self.leave_openings(flow));
+        let (queue, station) = self.queue_for(flow, slot, packet.station, how.opens);
         self.make_room(queue, station);
         let index = if self.free == NONE { self.slab.len() as u32 } else { self.free };
         let weight = self.weight(packet.len);
@@ -351,14 +374,25 @@ impl HoldBuffer {
         let from = self.slab[flow.held_tail as usize].queue;
         let leaves = self.kind == Queues::Flow && from < self.first_own();
         if leaves {
-            self.move_to_own(flow, from, self.first_own() + slot);
+            self.change_queue(flow, from, self.first_own() + slot);
         }
         leaves
     }
 
-    /// Moves all that a flow holds from one queue to another, empty one.
+    /// A flow gets a packet that is no SYN, and leaves the queue of SYNs. True if it was in that.
+    #[inline]
+    fn leave_openings(&mut self, flow: &Flow) -> bool {
+        let from = self.slab[flow.held_tail as usize].queue;
+        let leaves = (self.first_opening()..self.first_own()).contains(&from);
+        if leaves {
+            self.change_queue(flow, from, from - self.first_opening());
+        }
+        leaves
+    }
+
+    /// Moves all that a flow holds from one queue to the end of another.
     #[inline(never)]
-    fn move_to_own(&mut self, flow: &Flow, from: u32, to: u32) {
+    fn change_queue(&mut self, flow: &Flow, from: u32, to: u32) {
         let station = self.queues[from as usize].station;
         self.make_room(to, station);
         self.queues[to as usize].transport = flow.transport;
@@ -370,10 +404,13 @@ impl HoldBuffer {
             (held.queue, held.prev, held.next) = (to, prev, NONE);
             index = flow_next;
         }
-        self.begin(to, station);
-        let (left, moved) = (self.queues[from as usize].weight - flow.held_weight, flow.held_weight);
+        let (left, before) =
+            (self.queues[from as usize].weight - flow.held_weight, self.queues[to as usize].weight);
+        if before == 0 {
+            self.begin(to, station);
+        }
         self.weigh(from, left);
-        self.weigh(to, moved);
+        self.weigh(to, before + flow.held_weight);
         if left == 0 {
             self.end(from);
         }

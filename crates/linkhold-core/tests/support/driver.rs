@@ -9,7 +9,7 @@ use linkhold_core::packet::{Direction, Ecn, Origin, PacketId, PacketView, Statio
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction, Seq};
 
-use super::flow::{Flow, FlowPlan};
+use super::flow::{Flow, FlowPlan, Parts};
 use super::steps::{Forgery, Number, Step, When};
 
 /// How the world behaves around the mechanism.
@@ -58,6 +58,34 @@ struct Packet {
     forged: bool,
     /// It was sent from a copy, or has been on its way once: its place in its flow's order was taken then.
     again: bool,
+    /// It came back from the transmit queue.
+    came_back: bool,
+}
+
+impl Packet {
+    /// What it counts among.
+    fn part(&self) -> Option<Part> {
+        match self.tcp.flags.contains(TcpFlags::SYN) && self.tcp.payload_len == 0 {
+            true if self.came_back => None,
+            true => Some(Part::Syns),
+            false => Some(Part::Rest),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Syns,
+    Rest,
+}
+
+impl Part {
+    fn of(self, parts: &mut Parts) -> &mut u64 {
+        match self {
+            Self::Syns => &mut parts.syns,
+            Self::Rest => &mut parts.rest,
+        }
+    }
 }
 
 pub struct Driver<'m, M: Mechanism> {
@@ -86,8 +114,11 @@ pub struct Driver<'m, M: Mechanism> {
     exact: bool,
     held_bytes: u64,
     held: [u64; 2],
-    /// Bytes held of the flows that their station has not answered, by station.
-    unanswered: BTreeMap<u32, u64>,
+    /// Bytes held of the flows that their station has not answered, by station: SYNs that arrived, and the
+    /// rest without SYNs that came back from the transmit queue.
+    unanswered: BTreeMap<u32, Parts>,
+    /// The most that a flow's quota has been.
+    most_quota: u64,
     kept_bytes: u64,
     /// What each flow met, in order.
     pub journal: Vec<Vec<String>>,
@@ -127,6 +158,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             held_bytes: 0,
             held: [0; 2],
             unanswered: BTreeMap::new(),
+            most_quota: 0,
             kept_bytes: 0,
         };
         driver.tell_room();
@@ -239,7 +271,17 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let rank = self.counters[flow] + 1;
         let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
         let len = 60 + tcp.payload_len;
-        let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: true, again: false };
+        let packet = Packet {
+            flow,
+            direction,
+            tcp,
+            len,
+            rank,
+            held: false,
+            forged: true,
+            again: false,
+            came_back: false,
+        };
         self.packets.insert(id, packet);
         self.hand_in(id, Origin::Arrival);
     }
@@ -407,7 +449,17 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.counters[flow] += 2;
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
-        let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: false, again: false };
+        let packet = Packet {
+            flow,
+            direction,
+            tcp,
+            len,
+            rank,
+            held: false,
+            forged: false,
+            again: false,
+            came_back: false,
+        };
         self.packets.insert(id, packet);
         if direction == Direction::Downlink && tcp.flags.contains(TcpFlags::ACK) {
             self.flows[flow].down_offers.push((tcp.ack, tcp.window));
@@ -419,7 +471,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let flow = &mut self.flows[flow];
             if !flow.answered && !tcp.flags.contains(TcpFlags::SYN) {
                 flow.answered = true;
-                *self.unanswered.entry(flow.plan.station).or_default() -= flow.held;
+                let parts = self.unanswered.entry(flow.plan.station).or_default();
+                parts.syns -= flow.held_parts.syns;
+                parts.rest -= flow.held_parts.rest;
             }
             flow.offers.push((tcp.ack, tcp.window));
             if tcp.flags.contains(TcpFlags::SYN) {
@@ -649,9 +703,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     /// Bytes held of a flow, and of all flows of its station that the station has not answered.
-    fn held_by(&self, index: usize) -> [u64; 2] {
+    fn held_by(&self, index: usize) -> (u64, Parts) {
         let flow = &self.flows[index];
-        [flow.held, self.unanswered.get(&flow.plan.station).copied().unwrap_or_default()]
+        (flow.held, self.unanswered.get(&flow.plan.station).copied().unwrap_or_default())
     }
 
     /// What of a quota or threshold there is at present: B_alloc follows the silences seen.
@@ -661,15 +715,19 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     /// An arrival of the flow was held: the flow keeps to its quota, and all flows of a station that it has
-    /// not answered keep to an eighth of one. What came back from the transmit queue may exceed it, but then
-    /// nothing is added.
-    fn check_quota(&self, index: usize, before: [u64; 2]) {
+    /// not answered keep to an eighth of one, with a quarter of that beside it for SYNs. What came back from
+    /// the transmit queue may exceed it, but then nothing is added.
+    fn check_quota(&mut self, index: usize, before: (u64, Parts)) {
         let Some(shares) = self.world.shares else { return };
-        let [own, common] = self.held_by(index);
+        let (own, common) = self.held_by(index);
         let quota = self.allotted(shares.quota);
-        assert!(own <= quota.max(before[0]), "flow {index} holds {own} bytes");
+        self.most_quota = self.most_quota.max(quota);
+        assert!(own <= quota.max(before.0), "flow {index} holds {own} bytes");
         if !self.flows[index].answered {
-            assert!(common <= (quota / 8).max(before[1]), "unanswered flows hold {common} bytes");
+            assert!(common.rest <= (quota / 8).max(before.1.rest), "unanswered flows hold {common:?}");
+            // SYNs that find no room in their own part are among the rest. The quota may have been greater.
+            let most = self.most_quota / 8 + self.most_quota / 32;
+            assert!(common.syns <= most, "unanswered flows hold {common:?}");
         }
     }
 
@@ -701,8 +759,11 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let least = self.world.shares.map_or(0, |shares| shares.least);
             let flow = &mut self.flows[packet.flow];
             flow.held += u64::from(packet.len);
+            let part = packet.part();
+            part.iter().for_each(|part| *part.of(&mut flow.held_parts) += u64::from(packet.len));
             if !flow.answered {
-                *self.unanswered.entry(flow.plan.station).or_default() += u64::from(packet.len);
+                let parts = self.unanswered.entry(flow.plan.station).or_default();
+                part.iter().for_each(|part| *part.of(parts) += u64::from(packet.len));
             }
             flow.held_weight += u64::from(packet.len).max(least);
         }
@@ -719,8 +780,11 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let least = self.world.shares.map_or(0, |shares| shares.least);
             let flow = &mut self.flows[packet.flow];
             flow.held -= u64::from(packet.len);
+            let part = packet.part();
+            part.iter().for_each(|part| *part.of(&mut flow.held_parts) -= u64::from(packet.len));
             if !flow.answered {
-                *self.unanswered.entry(flow.plan.station).or_default() -= u64::from(packet.len);
+                let parts = self.unanswered.entry(flow.plan.station).or_default();
+                part.iter().for_each(|part| *part.of(parts) -= u64::from(packet.len));
             }
             flow.held_weight -= u64::from(packet.len).max(least);
         }
@@ -882,6 +946,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             .partition::<VecDeque<_>, _>(|id| scope.covers(self.flows[self.packets[id].flow].station()));
         self.queue = kept;
         for id in taken.into_iter().rev() {
+            self.packets.get_mut(&id).expect("it was in the queue").came_back = true;
             self.hand_in(id, Origin::TransmitQueue);
         }
     }

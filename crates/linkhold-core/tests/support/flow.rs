@@ -44,6 +44,13 @@ pub struct Told {
     any: bool,
 }
 
+/// Held bytes: of SYNs without data that arrived, and of the rest; of SYNs that came back, of neither.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    pub syns: u64,
+    pub rest: u64,
+}
+
 #[derive(Debug)]
 pub struct Flow {
     pub key: FlowKey,
@@ -77,6 +84,8 @@ pub struct Flow {
     pub reset: bool,
     /// The station has acknowledged something after the handshake.
     pub answered: bool,
+    /// What is held of it.
+    pub held_parts: Parts,
     /// Held downlink packets: bytes, and what they weigh in the hold buffer.
     pub held: u64,
     pub held_weight: u64,
@@ -125,6 +134,7 @@ impl Flow {
             gone: false,
             reset: false,
             answered: false,
+            held_parts: Parts::default(),
             held: 0,
             held_weight: 0,
             offers: Vec::new(),

@@ -193,6 +193,40 @@ fn a_flow_has_a_quota_and_flows_that_nobody_answered_an_eighth_of_it_together() 
     assert_eq!(held, 2);
 }
 
+/// A flood with ever new ports stands before the radio. A SYN-ACK that comes behind it leaves among the first,
+/// and finds room though the flood has none left. With data behind it a SYN is one of the flood, and what is
+/// behind it stays there.
+#[test]
+fn a_connection_that_begins_does_not_wait_in_a_flood_of_strangers() {
+    let config = DsaSyncConfig { flow_quota: Bytes(166_400), ..plain(Mode::Hold) };
+    let mut b = Bench::new(&config);
+    b.at(10).freeze(Scope::Network);
+    let held = (0..40).filter(|n| b.down(100 + n, 20 + *n as u16, 1000, MSS).0 == Verdict::Hold).count();
+    assert_eq!(held, 20, "an eighth of 166,400");
+    let answer = TcpSegment { flags: TcpFlags::SYN | TcpFlags::ACK, ack: Seq(1), ..TcpSegment::default() };
+    for (id, flow) in [(10, 1), (11, 2)] {
+        let held = b.packet(Direction::Downlink, Origin::Arrival, id, flow, &answer);
+        assert_eq!(held, (Verdict::Hold, vec![]));
+    }
+    assert_eq!(b.down(12, 2, 1, MSS).0, Verdict::Drop(DropReason::BufferFull), "no SYN makes room for data");
+    b.room(9);
+    let released = released(&b.at(20).thaw(Scope::Network));
+    assert_eq!(released[..4], [100, 101, 10, 11], "a turn of the flood, and theirs");
+    // Another flood is of SYNs: they have room for 130, and after them a part of the strangers' own.
+    let mut b = Bench::new(&config);
+    b.at(10).freeze(Scope::Network);
+    let ask = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
+    let held = (0..2000u16)
+        .filter(|&n| {
+            let id = 100 + u64::from(n);
+            // Ports of station 0.
+            let port = n % 100 + 1000 * (n / 100);
+            b.packet(Direction::Downlink, Origin::Arrival, id, port, &ask).0 == Verdict::Hold
+        })
+        .count();
+    assert_eq!(held, 650, "40 bytes each: 5,200 and 20,800");
+}
+
 /// Flows 1 and 2 are of one station, flow 100 of another.
 #[test]
 fn beyond_its_quota_a_station_makes_room_itself_by_its_longest_queue() {
