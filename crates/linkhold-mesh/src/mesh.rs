@@ -671,12 +671,46 @@ impl Nodes {
         }
     }
 
-    /// The MAC gives up a packet.
+    /// The MAC gives up a packet. What waits for the same neighbour goes back to the router with it (as ns-2
+    /// has it): each would be tried seven times for nothing. Not where every destination is a neighbour: no
+    /// other way can be found there, and the neighbour may only have missed this one.
     fn give_up(&mut self, now: Instant, node: Node, id: PacketId) {
         self.counters.given_up += 1;
+        let to = self.packets.get(id).and_then(|packet| packet.to);
+        self.fail(now, node, id);
+        let Some(to) = to.filter(|_| self.states[node.get()].router.finds_ways()) else { return };
+        for id in self.take_waiting_for(node, to) {
+            self.fail(now, node, id);
+        }
+    }
+
+    /// Takes the frames of `node` for its neighbour `to` out of its queues, the oldest of the data first.
+    fn take_waiting_for(&mut self, node: Node, to: Node) -> Vec<PacketId> {
+        let (states, packets) = (&mut self.states, &self.packets);
+        let Some(state) = states.get_mut(node.get()) else { return Vec::new() };
+        let is_for = |id: &PacketId| packets.get(*id).is_some_and(|packet| packet.to == Some(to));
+        let mut taken = Vec::new();
+        if let Some(mpdu) = state.waiting.take_if(|mpdu| mpdu.to == Some(to.0)) {
+            taken.push(PacketId(mpdu.token));
+        }
+        let put_off = state.put_off.extract_if(.., |(mpdu, _)| mpdu.to == Some(to.0));
+        taken.extend(put_off.map(|(mpdu, _)| PacketId(mpdu.token)));
+        let mut queued = Vec::new();
+        for queue in [&mut state.messages, &mut state.data] {
+            queued.extend(queue.iter().copied().filter(&is_for));
+            queue.retain(|id| !is_for(id));
+        }
+        let data = queued.iter().filter_map(|id| packets.get(*id)).filter(|packet| packet.is_data());
+        state.queued_bytes -= data.map(|packet| u64::from(packet.len())).sum::<u64>();
+        taken.append(&mut queued);
+        taken
+    }
+
+    /// A neighbour did not take a packet, or what waited behind it.
+    fn fail(&mut self, now: Instant, node: Node, id: PacketId) {
         let Some(packet) = self.packets.get(id) else { return };
         let Some(to) = packet.to else { return };
-        let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
+        let lost = packet.is_data() && !packet.arrived;
         let data = packet.as_data(id);
         let lost = lost.then_some(data);
         if lost.is_none() {

@@ -41,6 +41,10 @@ impl Packet {
         Data { packet: id, source: self.source, destination: self.destination, since: self.since }
     }
 
+    pub(crate) const fn is_data(&self) -> bool {
+        matches!(self.cargo, Cargo::Data(_))
+    }
+
     /// Bytes from the IP header on.
     pub(crate) fn len(&self) -> u32 {
         match &self.cargo {

@@ -135,6 +135,31 @@ fn a_source_is_told_when_its_router_loses_a_route_and_has_one_again() {
     }
 }
 
+/// Ten packets wait for a neighbour that has gone: the MAC tries the first one only, and the router gets all of
+/// them back. Where every destination is a neighbour, there is no router to find another way.
+#[test]
+fn what_waits_for_a_neighbour_that_is_gone_is_not_tried() {
+    let leaves = "$node_(0) set X_ 100\n$node_(0) set Y_ 100\n$node_(1) set X_ 300\n$node_(1) set Y_ 100\n\
+                  $ns_ at 5.0 \"$node_(1) setdest 300 1900 2000\"\n";
+    for (routing, tried) in [(Routing::Aodv, 1), (Routing::Search, 1), (Routing::Direct, 10)] {
+        let movement = Movement::Script(leaves.into());
+        let mut driver = Driver::new(&MeshConfig { movement, ..config(&line(2), routing) }, 1);
+        driver.send(0, 1);
+        driver.run(Instant::from_millis(4900));
+        assert_eq!(driver.delivered(), 1, "{routing:?}: the route is known");
+        driver.send(0, 1);
+        driver.run(Instant::from_millis(5500));
+        for _ in 0..10 {
+            driver.send(0, 1);
+        }
+        driver.run(Instant::from_millis(6500));
+        assert_eq!(driver.mesh.counters().given_up, tried, "{routing:?}");
+        driver.run(seconds(60));
+        assert_eq!((driver.delivered(), driver.drops.len()), (2, 10), "{routing:?}");
+        assert_eq!(driver.mesh.packets_inside(), 0, "{routing:?}");
+    }
+}
+
 #[test]
 fn search_finds_the_same_way_from_places() {
     let mut driver = Driver::new(&config(&line(4), Routing::Search), 1);

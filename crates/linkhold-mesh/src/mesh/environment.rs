@@ -24,7 +24,7 @@ impl Environment for Nodes {
         };
         let packet = self.packets.get(id)?;
         let len = packet.len();
-        if matches!(packet.cargo, Cargo::Data(_)) {
+        if packet.is_data() {
             state.queued_bytes -= u64::from(len);
         }
         Some(Mpdu::new(id.0, packet.to.map(|node| node.0), len))

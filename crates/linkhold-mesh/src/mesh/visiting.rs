@@ -96,7 +96,7 @@ impl Nodes {
             };
             let packet = self.packets.get(id)?;
             let (len, to) = (packet.len(), packet.to);
-            if matches!(packet.cargo, Cargo::Data(_)) {
+            if packet.is_data() {
                 state.queued_bytes -= u64::from(len);
             }
             if to.is_none() || self.may_send(now, node, id) {

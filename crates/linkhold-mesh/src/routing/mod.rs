@@ -12,9 +12,9 @@
 //!   could not send is given again, with [`Router::on_failure`], and comes back likewise.
 //! - The driver counts a data packet's hops and drops it at 64 or so: routers keep no list of packets that
 //!   passed.
-//! - When the MAC gives up a frame, the driver calls [`Router::on_failure`] for it. Packets that wait in the
-//!   MAC's queue for the same neighbour may be given to `on_failure` as well (ns-2 drops them), or again to
-//!   [`Router::on_packet`].
+//! - When the MAC gives up a frame, the driver calls [`Router::on_failure`] for it, and, where the router
+//!   [`finds_ways`](Router::finds_ways), for each packet that waits in the MAC's queue for the same neighbour
+//!   (ns-2 drops them).
 
 mod action;
 pub mod aodv;
@@ -101,6 +101,12 @@ impl Router {
             }
             (Self::Direct, None) => {}
         }
+    }
+
+    /// True if a neighbour that does not take a packet is taken for gone, and other ways are looked for.
+    #[must_use]
+    pub const fn finds_ways(&self) -> bool {
+        !matches!(self, Self::Direct)
     }
 
     /// A layer above waits for a route to `destination`, and sends nothing until there is one.
