@@ -555,7 +555,8 @@ pub struct RouterNeeds {
     pub transmit_queue: Duration,
     /// Most bytes of copies that the driver keeps for it; zero: it keeps none.
     pub kept_bytes: Bytes,
-    /// It waits for reports of a mechanism at the other end of the radio, which only the simulator brings.
+    /// It does nothing but with reports between it and a mechanism at the other end of the radio, which only
+    /// the simulator brings.
     pub reports: bool,
     /// It has something to do with datagrams: UDP is to come past it.
     pub datagrams: bool,

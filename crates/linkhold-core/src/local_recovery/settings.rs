@@ -56,7 +56,7 @@ impl Registered for LocalRecoveryConfig {
 
     fn needs(&self) -> RouterNeeds {
         let kept_bytes = if self.downlink { self.max_bytes } else { Bytes::ZERO };
-        RouterNeeds { kept_bytes, ..RouterNeeds::default() }
+        RouterNeeds { kept_bytes, reports: !self.downlink, ..RouterNeeds::default() }
     }
 }
 

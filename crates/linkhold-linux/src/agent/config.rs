@@ -251,10 +251,25 @@ mod tests {
             );
             assert!(told.starts_with(&expected), "expected {expected}\ntold     {told}");
         }
-        let both = [Place::BaseStation, Place::Stations];
-        let told = runs_on_a_router("dsasync", &both, Place::Stations).unwrap_err();
+        let dsasync = find("dsasync").expect("there is one").recommended();
+        let told = runs_on_a_router(&dsasync, Place::Stations).unwrap_err();
         assert!(told.to_string().ends_with("write at = \"base-station\", or nothing"), "{told}");
-        assert_eq!(runs_on_a_router("dsasync", &both, Place::BaseStation), Ok(()));
+        assert_eq!(runs_on_a_router(&dsasync, Place::BaseStation), Ok(()));
+    }
+
+    /// What a router cannot do is refused though the mechanism does other things there.
+    #[test]
+    fn a_mechanism_that_would_do_nothing_on_a_router_is_refused_by_name() {
+        for settings in ["preset = \"paper\"", "downlink = false", "preset = \"paper\", tries = 2"] {
+            let line = format!("mechanism = {{ name = \"local-recovery\", {settings} }}\n");
+            let told = parse(&format!("{SMALLEST}{line}")).unwrap_err();
+            let expected = "agent.toml:3:13: mechanism: local-recovery would only report to stations, with settings \
+                            like these, and Linux brings no reports to them; leave out what differs from \
+                            local-recovery's preset \"recommended\"";
+            assert!(told.starts_with(expected), "{told}");
+        }
+        let line = "mechanism = { name = \"local-recovery\", preset = \"paper\", downlink = true }\n";
+        assert!(parse(&format!("{SMALLEST}{line}")).is_ok());
     }
 
     #[test]

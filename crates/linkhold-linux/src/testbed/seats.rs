@@ -7,8 +7,8 @@
 //! | at the stations, else | `linkhold host` at each | at once, its own station's events and the network's |
 //! | at the correspondent | `linkhold host` there | one wired delay late |
 //!
-//! So each hears what its tap hears in the simulator (the table of ARCHITECTURE.md). The agent runs several
-//! mechanisms, a host one.
+//! So each hears what its tap hears in the simulator (the table of ARCHITECTURE.md). The agent and a host each
+//! run all that stand at their place.
 
 use std::path::Path;
 
@@ -53,11 +53,10 @@ impl<'a> Seats<'a> {
         let mut seats = Self::default();
         for placed in scenario.mechanisms.iter().filter(|placed| !stands_in_the_radio(placed)) {
             let PlacedMechanism { place, settings } = placed;
-            let (name, places) = (settings.name(), settings.entry().places);
             let key = || if scenario.mechanisms.len() > 1 { "mechanisms" } else { "mechanism" };
             let refused = |error: ValueError| Unsupported::new(key(), error.what, error.right);
             let (seat, fits) = match place {
-                Place::BaseStation => (&mut seats.agent, runs_on_a_router(name, places, *place)),
+                Place::BaseStation => (&mut seats.agent, runs_on_a_router(settings, *place)),
                 Place::Stations => (&mut seats.stations, runs_on_a_host(settings, *place)),
                 Place::Correspondent => (&mut seats.correspondent, runs_on_a_host(settings, *place)),
             };

@@ -288,25 +288,38 @@ fn is_interface_name(name: &str) -> bool {
 /// Says why a mechanism cannot run on a router, if it cannot.
 ///
 /// # Errors
-/// [`ValueError`] that names the mechanism and where it would run.
-pub fn runs_on_a_router(name: &str, places: &[Place], place: Place) -> Result<(), ValueError> {
+/// [`ValueError`] that names the mechanism, and where it would run or what it lacks.
+pub fn runs_on_a_router(settings: &MechanismSettings, place: Place) -> Result<(), ValueError> {
     let router = Place::BaseStation;
-    if place == router {
-        return Ok(());
-    }
-    let what = format!(
-        "{name} would run at {:?}; `linkhold agent` runs on a router, which is the {:?}",
-        place.name(),
-        router.name()
-    );
-    let right = if places.contains(&router) {
-        format!("write at = {:?}, or nothing", router.name())
+    let name = settings.name();
+    let fits = settings.entry().places.contains(&router);
+    let what = if place != router {
+        let what = format!(
+            "{name} would run at {:?}; `linkhold agent` runs on a router, which is the {:?}",
+            place.name(),
+            router.name()
+        );
+        if fits {
+            return Err(ValueError::new(what, format!("write at = {:?}, or nothing", router.name())));
+        }
+        what
+    } else if settings.needs().reports {
+        let what = format!(
+            "{name} would only report to stations, with settings like these, and Linux brings no reports to them"
+        );
+        if !settings.entry().recommended().needs().reports {
+            return Err(ValueError::new(
+                what,
+                format!("leave out what differs from {name}'s preset \"recommended\""),
+            ));
+        }
+        what
     } else {
-        let fitting = registry::entries().iter().filter(|entry| entry.places.contains(&router));
-        let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
-        format!("a router can run {}", names.join(", "))
+        return Ok(());
     };
-    Err(ValueError::new(what, right))
+    let fitting = registry::entries().iter().filter(|entry| entry.places.contains(&router));
+    let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
+    Err(ValueError::new(what, format!("a router can run {}", names.join(", "))))
 }
 
 /// Says why no other mechanism can stand between this one and the radio, if none can. `end` is the end of
@@ -388,7 +401,7 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     }
     let (one, several) = (file.mechanism.as_ref(), file.mechanisms.as_ref());
     let all = stated(one, several, &file.silence, reader, |placed| {
-        runs_on_a_router(placed.settings.name(), placed.settings.entry().places, placed.place)
+        runs_on_a_router(&placed.settings, placed.place)
     });
     all.into_iter().map(|(_, placed)| placed.settings).collect()
 }
