@@ -18,10 +18,17 @@ impl Registered for CrAwareConfig {
 
     const PRESETS: &'static [Preset<Self>] = &[
         Preset { name: "recommended", doc: "Freezes in every silence.", make: Self::default },
+        // The paper has no maximum: the radio alone ends a freeze. Two minutes stand for that.
         Preset {
             name: "paper",
-            doc: "Freezes for a primary user only, and then sends all again that is not acknowledged.",
-            make: || Self { trigger: Trigger::PrimaryUser, resend: Resend::All, ..Self::default() },
+            doc: "Freezes for a primary user only, until the radio tells that it has gone (for 2 minutes at most), \
+                  and then sends all again that is not acknowledged.",
+            make: || Self {
+                trigger: Trigger::PrimaryUser,
+                resend: Resend::All,
+                max_freeze: Duration::from_secs(120),
+                ..Self::default()
+            },
         },
     ];
 
