@@ -27,7 +27,7 @@ pub use crate::metrics::Metrics;
 /// Anything a mechanism can be told.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// A packet crosses the base station, or came back from the transmit queue.
+    /// A packet passes the mechanism's place, or came back from the transmit queue.
     Packet(PacketView<'a>),
     /// A datagram does.
     Datagram(DatagramView<'a>),
@@ -80,10 +80,10 @@ pub trait Mechanism: Send {
     /// The mechanism's name as in scenario files and results.
     fn name(&self) -> &'static str;
 
-    /// A TCP packet crosses the base station.
+    /// A TCP packet passes the mechanism's place.
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict;
 
-    /// A UDP datagram crosses the base station. A mechanism that has nothing to do with datagrams lets them
+    /// A UDP datagram passes the mechanism's place. A mechanism that has nothing to do with datagrams lets them
     /// pass.
     fn on_datagram(&mut self, _now: Instant, _datagram: &DatagramView<'_>, _out: &mut Actions) -> Verdict {
         Verdict::Forward(Rewrite::NONE)
