@@ -48,6 +48,9 @@ class Net:
             sh(f"ip -n {netns} addr add 10.9.{net}.2/24 dev {interface} && ip -n {netns} link set {interface} up")
             sh(f"ip -n {self.router} addr add 10.9.{net}.1/24 dev {side} && ip -n {self.router} link set {side} up")
             sh(f"ip -n {netns} route add default via 10.9.{net}.1")
+            # Packets of one flow in two processors' backlogs overtake each other.
+            for place, device in ((netns, interface), (self.router, side)):
+                sh(f"ip netns exec {place} sh -c 'for queue in /sys/class/net/{device}/queues/rx-*; do echo 1 > $queue/rps_cpus; done'")
         sh(f"ip netns exec {self.router} sysctl -qw net.ipv4.ip_forward=1")
         sh(f"tc -n {self.router} qdisc add dev rf root tbf rate 20mbit burst 5000 limit 150000")
         return self

@@ -37,6 +37,12 @@ until_true() {
 }
 stations() { (($(iw dev "$1" station dump | grep -c '^Station') == $2)); }
 
+# What a veth receives waits for one processor: packets of one flow in two processors' backlogs overtake each
+# other. one_receiver INTERFACE [ip netns exec NAME]
+one_receiver() {
+  local interface=$1
+  "${@:2}" sh -c "for queue in /sys/class/net/$interface/queues/rx-*; do echo 1 > \$queue/rps_cpus; done"
+}
 # access_point NAME INTERFACE SSID ADDRESS CHANNEL-LINES...
 access_point() {
   local name=$1 interface=$2 ssid=$3 address=$4
@@ -115,6 +121,8 @@ ip -n ch link set lo up
 ip link add wired0 type veth peer name eth0 netns ch
 ip addr add 10.91.1.1/24 dev wired0
 ip link set wired0 up
+one_receiver wired0
+one_receiver eth0 ip netns exec ch
 ip -n ch addr add 10.91.1.2/24 dev eth0
 ip -n ch link set eth0 up
 ip -n ch route add default via 10.91.1.1
@@ -230,6 +238,8 @@ bridged_later() {
     ip -n bs link set "${port%:*}0" up
     ip -n "${port%:*}" addr add "10.93.0.1${port#*:}/24" dev eth0
     ip -n "${port%:*}" link set eth0 up
+    one_receiver "${port%:*}0" ip netns exec bs
+    one_receiver eth0 ip netns exec "${port%:*}"
   done
   printf '%s\n' 'instance = "bridged"' 'wired = ["wire0"]' 'radio = ["air0"]' 'radio_events = "none"' '[datapath]' 'queue = 4910' \
     '[control]' "socket = \"$socket\"" > /run/bridged.toml

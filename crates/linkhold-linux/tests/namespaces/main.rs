@@ -86,8 +86,8 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let tests: [NamedTest; 71] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
-        plain("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
-        plain("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
+        timed("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
+        timed("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
         plain("hosts_have_tables_of_connections_of_their_own", behaviour::hosts_have_tables_of_their_own),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
@@ -115,8 +115,8 @@ fn main() -> ExitCode {
         plain("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
         plain("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
         plain("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
-        plain("no_packet_waits_for_a_firewall_that_is_locked", locked::no_packet_waits_for_it),
-        plain("no_end_waits_for_a_firewall_that_is_locked", locked::no_end_waits_for_it),
+        timed("no_packet_waits_for_a_firewall_that_is_locked", locked::no_packet_waits_for_it),
+        timed("no_end_waits_for_a_firewall_that_is_locked", locked::no_end_waits_for_it),
         plain("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         plain("the_packaged_unit_is_valid", service::packaged_unit),
         timed("a_service_manager_is_told", service::service_manager_is_told),
