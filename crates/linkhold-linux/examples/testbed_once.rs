@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let set: Vec<String> = args.collect();
     let scenario = linkhold_scenario::Scenario::load(Path::new(&file), &set)?;
     let program = std::env::var_os("LINKHOLD").unwrap_or_else(|| "target/release/linkhold".into()).into();
-    let options = Options { program, congestion, capture: None, stop: Arc::default() };
+    let options =
+        Options { program, version: String::new(), congestion, capture: None, stop: Arc::default() };
     for case in scenario.cases() {
         match run(&case, case.scenario.seed, &options) {
             Ok(outcome) => {

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::document::{Node, Value};
 use crate::traces::Traces;
 
+/// How a text begins that was written anew.
+pub(crate) const HEADER: &str = "# What linkhold ran: ";
+
 /// The scenario file of what `document` is: `text` if that says it already, otherwise the document written
 /// anew.
 pub(crate) fn text(
@@ -18,7 +21,7 @@ pub(crate) fn text(
     if set.is_empty() && !moved {
         return text.to_owned();
     }
-    let mut out = format!("# What linkhold ran: {}", one_line(file));
+    let mut out = format!("{HEADER}{}", one_line(file));
     // Writing to a string cannot fail.
     if !set.is_empty() {
         let _ = write!(out, " with these keys changed on the command line:");

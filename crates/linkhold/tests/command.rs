@@ -374,6 +374,9 @@ fn the_scenario_beside_the_results_gives_the_same_results() {
     let of = |args: &[&str]| json(folder.path(), args)["runs"].clone();
     let with_set = of(&[&["run", "s.toml", "--json"][..], &set].concat());
     assert_eq!(of(&["run", "one/scenario.toml", "--json"]), with_set);
+    let kept = fs::read_to_string(folder.path().join("one/scenario.toml")).expect("read");
+    let program = format!("# Written by linkhold {} (commit ", env!("CARGO_PKG_VERSION"));
+    assert!(kept.starts_with(&program) && kept.contains("# What linkhold ran: s.toml"), "{kept}");
     assert_ne!(of(&["run", "s.toml", "--json"]), with_set, "the overrides must matter");
     let report = fs::read_to_string(folder.path().join("one/report.html")).expect("read");
     assert!(report.contains("rtt = &quot;60ms&quot;"), "the report shows what was run");

@@ -79,6 +79,8 @@ fn bursts_are_found_at_their_time_in_every_form() {
         let told = lines(&output);
         both_bursts(&told);
         assert_eq!((&told[0]["schema"], &told[0]["center_hz"]), (&json!("linkhold.sense/1"), &json!(2.1e9)));
+        assert_eq!(told[0]["program"]["version"], env!("CARGO_PKG_VERSION"));
+        assert!(told[0]["program"]["commit"].is_string(), "{}", told[0]);
         // Noise of power 1e-3 is -30 dBFS; a byte's steps add 0.04 dB.
         assert!((number(&told[0]["floor_dbfs"]) + 30.0).abs() < 0.1, "{name}: {}", told[0]);
         let piped = sense(folder.path(), &["--format", name, "--rate", "200kHz", "--json"])

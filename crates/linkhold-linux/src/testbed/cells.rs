@@ -58,6 +58,8 @@ pub struct Cell<'a> {
 pub struct Fleet {
     /// The `linkhold` program.
     pub program: PathBuf,
+    /// Its name, version and commit, for captures.
+    pub version: String,
     /// Cells side by side; `None`: as many as the host keeps up with.
     pub jobs: Option<usize>,
     /// Folder of finished cells, if they are kept.
@@ -293,6 +295,7 @@ fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
         .map(|folder| run::capture_path(folder, &cell.case.name, &cell.congestion, cell.seed));
     let options = Options {
         program: fleet.program.clone(),
+        version: fleet.version.clone(),
         congestion: cell.congestion.clone(),
         capture,
         stop: fleet.stop.clone(),
@@ -631,6 +634,7 @@ mod tests {
         let (folder, cases) = (tempfile::tempdir().unwrap(), cases(&[]));
         let fleet = Fleet {
             program: PathBuf::new(),
+            version: String::new(),
             jobs: Some(1),
             store: Some(folder.path().to_owned()),
             resume: true,

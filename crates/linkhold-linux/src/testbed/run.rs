@@ -40,6 +40,8 @@ const MSS: u16 = 1460;
 pub struct Options {
     /// The `linkhold` program, for the daemons.
     pub program: PathBuf,
+    /// Its name, version and commit, for captures.
+    pub version: String,
     /// Congestion control of the data senders, as the kernel calls it.
     pub congestion: String,
     /// Where to write the packets as pcapng, if at all.
@@ -123,7 +125,8 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let faults: Vec<_> = links.iter().map(DaemonLink::faults).collect();
     let (capture, packets) = match &options.capture {
         Some(path) => {
-            let comment = format!("linkhold testbed {}: case {}, seed {seed}", scenario.name, case.name);
+            let comment =
+                format!("{}, testbed: {}, case {}, seed {seed}", options.version, scenario.name, case.name);
             let (capture, packets) = PcapCapture::create(path, &comment).map_err(RunError::Capture)?;
             (Some(capture), Some(packets))
         }

@@ -351,6 +351,7 @@ fn fleet(stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(Fleet {
         program,
+        version: String::new(),
         jobs: Some(side_by_side()),
         store: None,
         resume: false,

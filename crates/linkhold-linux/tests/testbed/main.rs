@@ -132,7 +132,13 @@ fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Failed> {
 
 fn options() -> Result<Options, Failed> {
     let stop = Arc::new(AtomicBool::new(false));
-    Ok(Options { program: std::env::current_exe()?, congestion: "cubic".to_owned(), capture: None, stop })
+    Ok(Options {
+        program: std::env::current_exe()?,
+        version: "the program".to_owned(),
+        congestion: "cubic".to_owned(),
+        capture: None,
+        stop,
+    })
 }
 
 /// The run of the first case of a scenario, made again if its air was late or its hosts stood still. `Err` in
@@ -190,7 +196,10 @@ fn clients() -> Vec<Pid> {
 
 /// Runs the scenario, with `meddle` beside it when traffic flows.
 fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, RunError>, Failed> {
-    let (scenario, options) = (Scenario::from_toml(SCENARIO, "test.toml", &[])?, options()?);
+    let scenario = Scenario::from_toml(SCENARIO, "test.toml", &[])?;
+    let folder = tempfile::tempdir()?;
+    let capture = folder.path().join("packets.pcapng");
+    let options = Options { capture: Some(capture.clone()), ..options()? };
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             // Whatever the set-up takes. If nothing came of it, the run's error tells why.
@@ -203,6 +212,9 @@ fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, Run
         run(&scenario.cases()[0], 1, &options)
     });
     nothing_is_left()?;
+    let told = b"the program, testbed: disturbed, case agent, seed 1";
+    let says_what_it_is = std::fs::read(capture)?.windows(told.len()).any(|part| part == told);
+    ensure(says_what_it_is, "the capture does not say what it is of")?;
     Ok(result)
 }
 

@@ -49,6 +49,11 @@ fn write(
     }
     parquet.finish().map_err(fail)?;
     folder.write("run.json", json)?;
-    folder.write("scenario.toml", scenario.as_run())?;
+    if scenario.is_changed() {
+        let text = format!("# Written by {}.\n{}", report.program, scenario.as_run());
+        folder.write("scenario.toml", &text)?;
+    } else {
+        folder.write("scenario.toml", scenario.as_run())?;
+    }
     folder.write("report.html", &render_run(report, series, scenario.as_run()))
 }

@@ -415,6 +415,7 @@ impl FleetArgs<'_> {
             .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
         Ok(Fleet {
             program,
+            version: crate::program::program().to_string(),
             jobs: self.jobs.map(usize::from),
             store: self.out.map(|out| out.join("cells")),
             resume: self.resume,
@@ -633,6 +634,7 @@ mod tests {
     fn fleet_with(store: Option<PathBuf>) -> Fleet {
         Fleet {
             program: PathBuf::new(),
+            version: String::new(),
             jobs: None,
             store,
             resume: false,

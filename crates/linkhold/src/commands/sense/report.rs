@@ -3,9 +3,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use linkhold_results::Program;
 use linkhold_sense::sensor::FOUND_WITH;
 use linkhold_sense::{Calibrated, Event, Settings, Summary, to_db};
 use serde::Serialize;
+
+use crate::program::program;
 
 /// The name of the format of `--json`; its first line holds it.
 const SCHEMA: &str = "linkhold.sense/1";
@@ -40,6 +43,7 @@ pub struct Handling {
 enum Line {
     Calibrated {
         schema: &'static str,
+        program: Program,
         at_s: f64,
         rate_hz: f64,
         datatype: &'static str,
@@ -112,6 +116,7 @@ impl Report {
                 wall_db,
             }) => Line::Calibrated {
                 schema: SCHEMA,
+                program: program(),
                 at_s: at(sample),
                 rate_hz: self.settings.rate,
                 datatype: self.datatype,
