@@ -1,6 +1,6 @@
-//! What must hold for DSASync with copies, whatever the radio loses and however late it tells: two real
-//! receivers (out-of-order data, SACK, D-SACK, delayed ACKs) behind one radio that sends a frame a
-//! millisecond.
+//! What must hold for DSASync with copies, whatever the radio loses and however late it tells: real receivers
+//! (out-of-order data, SACK, D-SACK, delayed ACKs) of two to eight connections, at one to three stations,
+//! behind one radio that sends a frame a millisecond.
 //!
 //! While a silence has begun and nobody knows, a frame is tried for 8 ms and given up; once it is noticed,
 //! the router's queue stands still, or is thrown away. Nothing of the truth reaches the mechanism but the
@@ -36,6 +36,8 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// No ACK is kept back for longer than this, and a timer's grain.
 const MOST_HIDING: Duration = Duration::from_micros(50_500);
 const TRIES: u32 = 3;
+const MOST_FLOWS: usize = 8;
+const STATIONS: u32 = 3;
 /// A full packet takes a millisecond.
 const RATE: BitRate = BitRate(LEN as u64 * 8 * 1000);
 
@@ -172,6 +174,8 @@ struct World {
     out: Actions,
     now: Instant,
     flows: Vec<Connection>,
+    /// The station of each flow.
+    homes: Vec<StationId>,
     packets: BTreeMap<PacketId, Packet>,
     kept: BTreeMap<PacketId, (Packet, u32)>,
     next_id: u64,
@@ -199,6 +203,9 @@ struct World {
     sent: Vec<(usize, TcpSegment, bool)>,
     /// How often silences took a segment or its copies: by flow and first number.
     taken: BTreeMap<(usize, u32), u32>,
+    /// What the router's full queue dropped, likewise: where nobody tells the rate, that is what tells the
+    /// sender of congestion.
+    overflowed: BTreeSet<(usize, u32)>,
     repaired: u64,
     sender_again: u64,
 }
@@ -228,20 +235,17 @@ fn take(taken: &mut BTreeMap<(usize, u32), u32>, packet: &Packet) {
     *taken.entry((packet.flow, packet.tcp.seq.0)).or_default() += 1;
 }
 
-fn covers(scope: Scope, flow: usize) -> bool {
-    scope.covers(StationId(flow as u32))
-}
-
 impl World {
     fn new(config: &DsaSyncConfig, flushes: bool, told: bool) -> Self {
-        Self::with(config, flushes, told, [Options::ALL; 2])
+        Self::with(config, flushes, told, &[(Options::ALL, 0), (Options::ALL, 1)])
     }
 
-    fn with(config: &DsaSyncConfig, flushes: bool, told: bool, options: [Options; 2]) -> Self {
+    /// `flows`: what each agrees on, and its station.
+    fn with(config: &DsaSyncConfig, flushes: bool, told: bool, flows: &[(Options, u32)]) -> Self {
         let iss = Seq(u32::MAX - 20 * MSS);
         let connection = |flow: usize| Connection {
             key: key(flow),
-            options: options[flow],
+            options: flows[flow].0,
             first: iss + 1,
             snd_nxt: iss + 1,
             told: iss + 1,
@@ -262,7 +266,8 @@ impl World {
             agent: DsaSync::new(config).expect("valid"),
             out: Actions::new(),
             now: Instant::from_millis(1),
-            flows: (0..2).map(connection).collect(),
+            flows: (0..flows.len()).map(connection).collect(),
+            homes: flows.iter().map(|(_, home)| StationId(*home)).collect(),
             packets: BTreeMap::new(),
             kept: BTreeMap::new(),
             next_id: 0,
@@ -280,13 +285,14 @@ impl World {
             stamp: 1,
             sent: Vec::new(),
             taken: BTreeMap::new(),
+            overflowed: BTreeSet::new(),
             repaired: 0,
             sender_again: 0,
         };
         if told {
             world.link(LinkEventKind::ChannelSwitched { capacity: RATE, efficiency: Fraction::ONE });
         }
-        for (flow, options) in options.into_iter().enumerate() {
+        for (flow, &(options, _)) in flows.iter().enumerate() {
             let syn =
                 SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: options.sack };
             // Both ends agree on ECN (RFC 3168 section 6.1.1), so that ECN-echo would mean something.
@@ -339,7 +345,7 @@ impl World {
             id,
             direction,
             origin: Origin::Arrival,
-            station: StationId(flow as u32),
+            station: self.homes[flow],
             flow: &self.flows[flow].key,
             tcp: &packet.tcp,
             len,
@@ -404,6 +410,8 @@ impl World {
                 assert!(!self.is_noticed(packet.flow), "sent into a silence that was noticed");
                 if self.queue.len() < 100 {
                     self.queue.push_back(packet);
+                } else {
+                    self.overflowed.insert((packet.flow, packet.tcp.seq.0));
                 }
             }
             Direction::Uplink => {
@@ -689,9 +697,10 @@ impl World {
                 self.link(LinkEventKind::FreezeStarted { scope, cause, expected: None });
                 self.noticed.insert((scope, cause));
                 if self.flushes {
-                    let of_scope = |packet: &&Packet| covers(scope, packet.flow);
+                    let covers = |flow: usize| scope.covers(self.homes[flow]);
+                    let of_scope = |packet: &&Packet| covers(packet.flow);
                     self.queue.iter().filter(of_scope).for_each(|packet| take(&mut self.taken, packet));
-                    self.queue.retain(|packet| !covers(scope, packet.flow));
+                    self.queue.retain(|packet| !covers(packet.flow));
                 }
             }
             if end_told.is_some_and(|at| at <= self.now) {
@@ -704,11 +713,11 @@ impl World {
     }
 
     fn is_quiet(&self, flow: usize) -> bool {
-        self.quiet.iter().any(|quiet| covers(quiet.scope, flow) && quiet.until > self.now)
+        self.quiet.iter().any(|quiet| quiet.scope.covers(self.homes[flow]) && quiet.until > self.now)
     }
 
     fn is_noticed(&self, flow: usize) -> bool {
-        self.noticed.iter().any(|&(scope, _)| covers(scope, flow))
+        self.noticed.iter().any(|&(scope, _)| scope.covers(self.homes[flow]))
     }
 
     /// The router's driver knows of this silence, and the silence lasts.
@@ -776,23 +785,26 @@ impl World {
     }
 
     fn step(&mut self, step: Step) {
+        let count = self.flows.len();
         match step {
             Step::Advance(millis) => self.advance(millis),
-            Step::Send { flow, segments, len } => self.send_new_of(flow, segments, len),
-            Step::Retransmit { flow, offset, len } => self.send_again(flow, offset, len),
+            Step::Send { flow, segments, len } => self.send_new_of(flow % count, segments, len),
+            Step::Retransmit { flow, offset, len } => self.send_again(flow % count, offset, len),
             Step::Silence(silence) => self.begin(silence),
-            Step::Forge { flow, forgery } => self.forge(flow, forgery),
+            Step::Forge { flow, forgery } => self.forge(flow % count, forgery),
             Step::Lose(frames) => self.lose += frames,
             Step::Mark(frames) => self.mark += frames,
         }
     }
 
-    /// Both flows become known to their stations, and their round trips are measured.
+    /// All flows become known to their stations, and their round trips are measured.
     fn warm_up(&mut self) {
+        let flows = self.flows.len();
         for _ in 0..8 {
-            self.send_new(0, 4);
-            self.send_new(1, 4);
-            self.advance(30);
+            for flow in 0..flows {
+                self.send_new(flow, 4);
+            }
+            self.advance(30.max(8 * flows as u64));
         }
     }
 
@@ -810,7 +822,7 @@ fn config(few: bool) -> DsaSyncConfig {
 fn silence() -> impl Strategy<Value = Silence> {
     let scope = prop_oneof![
         2 => Just(Scope::Network),
-        1 => (0u32..2).prop_map(|station| Scope::Station(StationId(station))),
+        1 => (0..STATIONS).prop_map(|station| Scope::Station(StationId(station))),
     ];
     let cause = prop_oneof![Just(Cause::PrimaryUser), Just(Cause::Fade)];
     let late = prop_oneof![2 => Just(Some(0)), 4 => (1u64..80).prop_map(Some), 2 => Just(None)];
@@ -824,7 +836,7 @@ fn silence() -> impl Strategy<Value = Silence> {
     })
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = Options> + Clone {
     let one = |timestamps, sack| Just(Options { timestamps, sack });
     prop_oneof![3 => one(true, true), 1 => one(true, false), 1 => one(false, true), 1 => one(false, false)]
 }
@@ -841,6 +853,13 @@ fn forgery() -> impl Strategy<Value = Forgery> {
     })
 }
 
+/// Two flows at a station each, or more flows than are probed at once.
+fn flows(options: impl Strategy<Value = Options> + Clone) -> impl Strategy<Value = Vec<(Options, u32)>> {
+    let two =
+        prop::array::uniform2(options.clone()).prop_map(|[first, second]| vec![(first, 0), (second, 1)]);
+    prop_oneof![1 => two, 1 => prop::collection::vec((options, 0..STATIONS), 2..=MOST_FLOWS)]
+}
+
 /// Of a segment's payload: most are full.
 fn len() -> impl Strategy<Value = u32> {
     prop_oneof![3 => Just(MSS), 1 => 1..MSS]
@@ -850,10 +869,10 @@ fn step() -> impl Strategy<Value = Step> {
     let offset = prop_oneof![(0u32..64).prop_map(|nth| nth * MSS), 0..64 * MSS];
     prop_oneof![
         6 => prop_oneof![1u64..30, 1u64..200].prop_map(Step::Advance),
-        6 => (0usize..2, 1u32..20, len()).prop_map(|(flow, segments, len)| Step::Send { flow, segments, len }),
-        2 => (0usize..2, offset, len()).prop_map(|(flow, offset, len)| Step::Retransmit { flow, offset, len }),
+        6 => (0..MOST_FLOWS, 1u32..20, len()).prop_map(|(flow, segments, len)| Step::Send { flow, segments, len }),
+        2 => (0..MOST_FLOWS, offset, len()).prop_map(|(flow, offset, len)| Step::Retransmit { flow, offset, len }),
         3 => silence().prop_map(Step::Silence),
-        2 => (0usize..2, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
+        2 => (0..MOST_FLOWS, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
         1 => (1u32..4).prop_map(Step::Lose),
         1 => (1u32..4).prop_map(Step::Mark),
     ]
@@ -871,10 +890,10 @@ proptest! {
         flushes in any::<bool>(),
         told in any::<bool>(),
         forges_answers in any::<bool>(),
-        options in prop::array::uniform2(options()),
+        flows in flows(options()),
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let mut world = World::with(&config(few), flushes, told, options);
+        let mut world = World::with(&config(few), flushes, told, &flows);
         world.forges_answers = forges_answers;
         for step in steps {
             world.step(step);
@@ -886,7 +905,7 @@ proptest! {
             }
             // What nobody repairs the sender does.
             world.advance(200);
-            for flow in 0..2 {
+            for flow in 0..flows.len() {
                 world.send_again(flow, 0, MSS);
             }
         }
@@ -903,21 +922,24 @@ proptest! {
     }
 
     /// What late silences take, copies bring back, without a word from the sender, as long as silences do not
-    /// take three copies of a segment as well: no more go.
+    /// take three copies of a segment as well: no more go. What the router drops because nobody tells the rate
+    /// is the sender's.
     #[test]
     fn what_a_silence_noticed_late_took_comes_without_the_sender(
         flushes in any::<bool>(),
         told in any::<bool>(),
         timestamps in any::<bool>(),
-        lens in prop::array::uniform2(len()),
-        rounds in prop::collection::vec((1u32..30, 1u32..30, 0u64..50, 20u64..400, 150u64..300), 1..6),
+        lens in prop::array::uniform8(len()),
+        flows in flows(Just(Options { timestamps: true, sack: true })),
+        rounds in prop::collection::vec((prop::array::uniform8(1u32..30), 0u64..50, 20u64..400, 150u64..300), 1..6),
     ) {
-        let options = Options { timestamps, sack: true };
-        let mut world = World::with(&config(false), flushes, told, [options; 2]);
+        let flows: Vec<_> = flows.into_iter().map(|(options, home)| (Options { timestamps, ..options }, home)).collect();
+        let mut world = World::with(&config(false), flushes, told, &flows);
         world.warm_up();
-        for (first, second, late, length, pause) in rounds {
-            world.send_new_of(0, first, lens[0]);
-            world.send_new_of(1, second, lens[1]);
+        for (segments, late, length, pause) in rounds {
+            for flow in 0..flows.len() {
+                world.send_new_of(flow, segments[flow], lens[flow]);
+            }
             world.silence(late, length);
             world.advance(pause);
         }
@@ -926,7 +948,12 @@ proptest! {
         for (index, flow) in world.flows.iter().enumerate() {
             let left = (flow.snd_nxt.minus(flow.told), flow.snd_nxt.minus(flow.rcv_nxt));
             let taken = world.taken.get(&(index, flow.rcv_nxt.0)).copied().unwrap_or(0);
-            prop_assert!(left == (0, 0) || taken > TRIES, "flow {index}: {left:?} left, taken {taken} times");
+            let overflowed = world.overflowed.contains(&(index, flow.rcv_nxt.0));
+            prop_assert!(!told || !overflowed, "flow {index}: more below than there is room for, though the rate is told");
+            prop_assert!(
+                left == (0, 0) || taken > TRIES || overflowed,
+                "flow {index}: {left:?} left, taken {taken} times"
+            );
         }
     }
 }

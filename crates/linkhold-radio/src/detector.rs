@@ -10,8 +10,12 @@
 //! frame's end to the moment at which it is understood. A false alarm counts as one frame. The paper says
 //! nothing of misses, delays and false alarms; that they are zero is what a simulation would have to excuse.
 //!
-//! Simplification: a radio overhears while it transmits, too, since the radio's events must not depend on
-//! traffic; the chance of a miss has to cover that.
+//! Simplifications:
+//!
+//! - A radio overhears while it transmits, too, since the radio's events must not depend on traffic; the chance
+//!   of a miss has to cover that.
+//! - The user's frames are moments of its bursts and no frames on the simulator's air: no address is compared,
+//!   and a capture has none of them. An address that is read wrongly counts among the misses.
 
 use std::collections::VecDeque;
 

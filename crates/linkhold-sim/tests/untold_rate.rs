@@ -3,7 +3,7 @@
 //!
 //! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within 5 %
 //! of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is (docs/traces.md has it);
-//! the bounds below only keep it from becoming worse. Where the radio ran dry nobody can see what it would
+//! the bounds below, a fifth above what was measured at f5309680, only keep it from becoming worse. Where the radio ran dry nobody can see what it would
 //! have carried, but the recording says so, and therefore the errors are told a second time for the looks
 //! before which it was busy ([`USED`]). On a link whose rate doubles within half a second, 500 ms of it
 //! measured some milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms
@@ -155,10 +155,10 @@ fn the_rate_that_nobody_tells_is_found() {
     let mut failures = Vec::new();
     // (down, up, bounds for the error in the median and at the 90th percentile)
     let rows = [
-        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.065, 0.36),
-        ("Verizon-LTE-short.up", "Verizon-LTE-short.down", 0.15, 0.40),
-        ("ATT-LTE-driving-2016.down", "ATT-LTE-driving-2016.up", 0.25, 0.90),
-        ("TMobile-UMTS-driving.down", "Verizon-LTE-short.up", 0.50, 0.90),
+        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.065, 0.40),
+        ("Verizon-LTE-short.up", "Verizon-LTE-short.down", 0.085, 0.40),
+        ("ATT-LTE-driving-2016.down", "ATT-LTE-driving-2016.up", 0.22, 0.88),
+        ("TMobile-UMTS-driving.down", "Verizon-LTE-short.up", 0.045, 0.53),
     ];
     for (down, up, median, most) in rows {
         for dry_share in ["0.1", "0.02"] {
@@ -172,6 +172,10 @@ fn the_rate_that_nobody_tells_is_found() {
             );
             if all[0] > median || all[1] > most {
                 failures.push(format!("{down}, dry {dry_share}: {all:.3?}"));
+            }
+            // Where the radio was busy the aim is met.
+            if busy[0] > AIM[0] || busy[1] > AIM[1] || used < 150 {
+                failures.push(format!("{down}, dry {dry_share}, busy: {busy:.3?} of {used}"));
             }
         }
     }
