@@ -114,7 +114,7 @@ pub(crate) fn count_verdicts(claims: &[&Claim]) -> String {
     };
     let open = part(Verdict::Undecided) + &part(Verdict::NotMeasured);
     let noun = if claims.len() == 1 { "claim" } else { "claims" };
-    let verb = if holds == 1 { "holds" } else { "hold" };
+    let verb = if holds == 1 || claims.len() == 1 { "holds" } else { "hold" };
     format!("{holds} of {} {noun} {verb}{open}", claims.len())
 }
 

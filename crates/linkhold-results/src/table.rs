@@ -21,6 +21,9 @@ struct Column {
     cells: Vec<String>,
 }
 
+/// The column with the ratio to the baseline, by name.
+const RATIO: &str = "goodput against the baseline";
+
 /// One row for each case, with means over the seeds: goodput, its share of the limit, retransmissions,
 /// timeouts, delays, and goodput against the baseline with its interval.
 ///
@@ -44,7 +47,12 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     } else {
         let same =
             if Silences::of(report) == Silences::Same { "; all seeds had the same silences" } else { "" };
-        format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed{same}")
+        let ratio = if left_out.contains(&RATIO) {
+            ""
+        } else {
+            "; in brackets the 95 % interval of the ratio, paired by seed"
+        };
+        format!("means of {seeds} seeds{ratio}{same}")
     };
     let mut notes = format!("{}{seeds_text}\n", offered(&Offers::of(report)));
     notes.push_str(&conditions(report));
@@ -162,12 +170,9 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
     ];
     // Where nothing is compared, a head over no numbers would name a baseline that nobody asked for.
     if !report.compare.is_empty() {
-        all.push(column(
-            &format!("goodput\n/ {versus}"),
-            "goodput against the baseline",
-            Some(Rank::Ratio),
-            &|case| versus_text(report, case),
-        ));
+        all.push(column(&format!("goodput\n/ {versus}"), RATIO, Some(Rank::Ratio), &|case| {
+            versus_text(report, case)
+        }));
     }
     all.extend(columns::present(report).map(|extra| {
         column(&extra.head.join("\n"), extra.name, Some(extra.rank), &|case| {
@@ -263,6 +268,7 @@ mod tests {
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         assert!(narrow.contains(long), "{narrow}");
         assert!(narrow.contains("not shown for want of width:") && narrow.contains("timeouts"), "{narrow}");
+        assert!(!run_table(&report, Some(40)).contains("the ratio"), "it is not shown");
         // However narrow: the name and the goodput stay, whole.
         let least = run_table(&report, Some(20));
         assert!(least.contains(long) && least.contains("Mbit/s"), "{least}");
