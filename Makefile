@@ -4,6 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# A clean checkout would only write what incremental builds read back.
+ifeq ($(wildcard $(or $(CARGO_TARGET_DIR),target)/debug/incremental),)
+  export CARGO_INCREMENTAL ?= 0
+endif
 # Measured delivery traces, where someone has them (mahimahi format, one millisecond stamp a line); the demo
 # runs on them when given.
 LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data))
@@ -20,7 +24,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic both-ways host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills drawn-cells clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic both-ways host-table host-page page-numbers sense-speed sense-beside router-costs killed-times lab-numbers try-unit try-recipe fifty-kills drawn-cells clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +76,7 @@ bench-smoke: ## Every benchmark once and short, in the tests' build: shows that 
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
 
 router-page: setup ## Run the commands of docs/router.md and others that need root, and compare what they show with what the pages say (as root)
-	$(CARGO) build --locked --workspace $(STRUCT_OPS)
+	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test command --no-run
 	scripts/try_router_page.py "$${CARGO_TARGET_DIR:-target}/debug/linkhold"
 
 # The command as the tests build it, so that `make test` builds it once.
@@ -165,6 +169,9 @@ router-costs: build setup ## Measure what the agent costs and fill docs/router.m
 
 killed-times: build setup ## Measure how soon traffic goes on after the agent was killed in a silence and fill docs/router.md with it (as root, 10 runs)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --killed 10
+
+lab-numbers: build setup ## Measure what a flood, signed flows and a second radio do on the lab and fill docs/router.md with it (as root, 5 runs)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --lab 5
 
 try-unit: build setup ## The packaged systemd unit under a systemd in namespaces of its own: started, killed, hung, stopped (as root)
 	packaging/try-unit.sh $(LINKHOLD)

@@ -47,10 +47,11 @@ if ! cargo metadata --quiet --locked --format-version 1 >/dev/null 2>&1; then
   exit 1
 fi
 if [[ -z ${LINKHOLD_BIN:-} ]]; then
-  # The whole workspace with the features that the Makefile builds it with: with others it would be built a second time.
+  # As the tests build it: without their dependencies some crates would have other features, and be built a second time.
   # shellcheck disable=SC2046
   quietly "building the command" \
-    cargo build --quiet --locked --manifest-path "$root/Cargo.toml" --workspace $("$root/scripts/struct_ops_feature.sh")
+    cargo test --quiet --locked --manifest-path "$root/Cargo.toml" --workspace $("$root/scripts/struct_ops_feature.sh") \
+    --test command --no-run
 fi
 # As its users install it, with what it needs of others by its own extras; only the native part is built unoptimised, which takes less long.
 PIP_CONSTRAINT=$PWD/requirements-test.txt MATURIN_PEP517_ARGS="--locked --profile dev" \
