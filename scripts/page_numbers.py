@@ -5,7 +5,7 @@ docs/mesh.md, docs/router.md, docs/jitter.md and docs/signals.md have simulation
 and docs/sense.md have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
 `make unit`). One seed gives one result, so --check, which writes nothing, fails if a page says something else. --printed FILE reads
 what the tests printed before; --speed measures nothing of all that, but how fast `linkhold sense` is (`cargo bench -p
-linkhold-sense`, minutes on a machine that does nothing else), and fills that alone. So do --beside and --killed, which run tests
+linkhold-sense`, minutes on a machine that does nothing else), and fills that alone. So do --beside, --killed and --lab, which run tests
 of the kernel as root as often as told.
 """
 
@@ -269,12 +269,81 @@ def heard():
     return {f"sense-{name}": value for name, value in found.groupdict().items()}
 
 
+def namespace_test(name):
+    """The command that runs a test of hosts in namespaces, and shows what it prints."""
+    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
+    return [*cargo, "--test", "namespaces", "--", "--nocapture", "--exact", name]
+
+
+FLOOD_TESTS = {"told": "a_hog_leaves_a_flow_its_share", "untold": "a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate"}
+FLOOD = re.compile(r"^(One|Each), (\d) times the rate: ([\d.]+) of [\d.]+ Mbit/s, then ([\d.]+) of ", re.MULTILINE)
+SIGNED = re.compile(r"^50 MB signed in ([\d.]+) s: 0 refused; of the flow beside it (\d+) windows closed, (\d+) clamped, (\d+) packets", re.MULTILINE)
+RADIOS = re.compile(
+    r"^radio0 beside a silent radio1: ([\d.]+) of its goodput, ([+-][\d.]+) ms; beside a slow one: ([\d.]+) of its goodput, ([+-][\d.]+) ms$",
+    re.MULTILINE,
+)
+
+
+def lab(runs):
+    """A flood, signed segments and a second radio on the lab, from so many runs of their tests. A run that fails ends it."""
+    commit = program_commit()
+    names = [*FLOOD_TESTS.values(), "a_signed_flow_is_not_touched", "two_radios_do_not_disturb_each_other"]
+    printed = {name: "" for name in names}
+    for number in range(1, runs + 1):
+        for name in names:
+            printed[name] += subprocess.run(namespace_test(name), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+        print(f"\r{number} of {runs} runs", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return lab_text(commit, runs, printed)
+
+
+def lab_text(commit, runs, printed):
+    """The block `lab` of docs/router.md, of what these tests printed."""
+    rows, ports = [], {"One": "one", "Each": "each segment another"}
+    for told, name in FLOOD_TESTS.items():
+        seen = FLOOD.findall(printed[name])
+        for which, load in ((which, load) for which in ports for load in ("1", "2")):
+            shares = [(float(during), float(after)) for one, times, during, after in seen if (one, times) == (which, load)]
+            if not shares:
+                sys.exit(f"{name} tells nothing of ports {which} at {load} times the rate: was it skipped?")
+            during, after = (sorted(column) for column in zip(*shares))
+            rows.append(
+                f"| {told} | {ports[which]} | {load} | {statistics.median(during):.2f} ({during[0]:.2f}) | {statistics.median(after):.2f} ({after[0]:.2f}) |"
+            )
+    signed, radios = SIGNED.findall(printed["a_signed_flow_is_not_touched"]), RADIOS.findall(printed["two_radios_do_not_disturb_each_other"])
+    if not signed or not radios:
+        sys.exit("the tests of signed segments and of two radios tell nothing: were they skipped?")
+    closed, clamped, rewritten = (min(int(run[column]) for run in signed) for column in (1, 2, 3))
+    silent, slow = ([(float(run[at]), float(run[at + 1])) for run in radios] for at in (0, 2))
+
+    def least(parts):
+        return f"{min(share for share, _ in parts):.2f} of its goodput at least and {round(max(delay for _, delay in parts), 1) + 0.0:+.1f} ms at most"
+
+    return "\n".join(
+        [
+            "",
+            f"Measured with {runs} runs of the tests on this lab (`make lab-numbers`, commit {commit}); in brackets the least of them.",
+            "",
+            "| rate | ports of the flood | times the rate | the flow's share meanwhile | and from 1 s after it |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            "No window of the flow was closed for it.",
+            "",
+            f"- **TCP-MD5**: 50 MB over a signed connection took {max(float(run[0]) for run in signed):.1f} s at most, four silences of 50 ms included, and the",
+            "  stations refused no segment (0 `TCPMD5Failure`). Of an unsigned flow beside it the agent meanwhile closed a window",
+            f"  {closed} times, clamped one {clamped} times and changed {rewritten} headers, at least.",
+            f"- **Two radios**: beside a silence of the other radio a flow keeps {least(silent)} at",
+            f"  its 90th percentile of delay; beside one told to be slow, {least(slow)}.",
+            "",
+        ]
+    )
+
+
 def killed(runs):
     """How soon traffic goes on when an agent was killed in a silence, from so many runs of its test. A run that fails ends it."""
     commit = program_commit()
-    name = "traffic_flows_at_the_radios_return_although_the_agent_was_killed"
-    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
-    command = [*cargo, "--test", "namespaces", "--", "--nocapture", "--exact", name]
+    command = namespace_test("traffic_flows_at_the_radios_return_although_the_agent_was_killed")
     units = {"s": 1e3, "ms": 1, "µs": 1e-3, "ns": 1e-6}
     old, new = [], []
     for number in range(1, runs + 1):
@@ -304,6 +373,7 @@ def main():
     parser.add_argument("--speed", action="store_true", help="measure and fill the speed of `linkhold sense` only")
     parser.add_argument("--beside", type=int, metavar="RUNS", help="measure and fill how soon `linkhold sense` is heard only (as root)")
     parser.add_argument("--killed", type=int, metavar="RUNS", help="measure and fill how soon traffic goes on after a kill only (as root)")
+    parser.add_argument("--lab", type=int, metavar="RUNS", help="measure and fill what a flood, signed flows and a second radio do only (as root)")
     options = parser.parse_args()
     if options.speed:
         fill(DOCS / "sense.md", {"speed": speed()}, False, others=None)
@@ -315,11 +385,14 @@ def main():
     if options.killed:
         fill(DOCS / "router.md", {"killed": killed(options.killed)}, False, others=None)
         return
+    if options.lab:
+        fill(DOCS / "router.md", {"lab": lab(options.lab)}, False, others=None)
+        return
     estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
     pages = {
         "mesh.md": (mesh(estimates), ()),
         "jitter.md": (jitter(estimates), ()),
-        "router.md": (router(estimates), ("costs", "killed", "wifi", "wifi-judged", "wifi-returns")),
+        "router.md": (router(estimates), ("costs", "killed", "lab", "wifi", "wifi-judged", "wifi-returns")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),
         # Its other marks are scripts/wifi_page.py's.

@@ -113,6 +113,11 @@ fn silent_and_slow_beside_another() -> Result<Timed, Unfinished> {
     // 4 Mbit/s are half a megabyte a second.
     assert!(second[2].0 < RATE / 4, "radio1 is not slow: {second:?}");
     let (calm, others) = (first[0], [first[1], first[2]]);
+    let [silent, slow] = others.map(|(bytes, delay): (u64, Duration)| {
+        let later = delay.as_secs_f64() - calm.1.as_secs_f64();
+        format!("{:.3} of its goodput, {:+.2} ms", bytes as f64 / calm.0 as f64, later * 1e3)
+    });
+    println!("radio0 beside a silent radio1: {silent}; beside a slow one: {slow}");
     let is_as_calm = |(bytes, delay): (u64, Duration)| {
         bytes as f64 > 0.9 * calm.0 as f64 && delay < calm.1 + Duration::from_millis(5)
     };
