@@ -276,10 +276,10 @@ def namespace_test(name):
 
 
 FLOOD_TESTS = {"told": "a_hog_leaves_a_flow_its_share", "untold": "a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate"}
-FLOOD = re.compile(r"^(One|Each), (\d) times the rate: ([\d.]+) of [\d.]+ Mbit/s, then ([\d.]+) of ", re.MULTILINE)
-SIGNED = re.compile(r"^50 MB signed in ([\d.]+) s: 0 refused; of the flow beside it (\d+) windows closed, (\d+) clamped, (\d+) packets", re.MULTILINE)
+FLOOD = re.compile(r"\b(One|Each), (\d) times the rate: ([\d.]+) of [\d.]+ Mbit/s, then ([\d.]+) of ")
+SIGNED = re.compile(r"\b50 MB signed in ([\d.]+) s: 0 refused; of the flow beside it (\d+) windows closed, (\d+) clamped, (\d+) packets")
 RADIOS = re.compile(
-    r"^radio0 beside a silent radio1: ([\d.]+) of its goodput, ([+-][\d.]+) ms; beside a slow one: ([\d.]+) of its goodput, ([+-][\d.]+) ms$",
+    r"\bradio0 beside a silent radio1: ([\d.]+) of its goodput, ([+-][\d.]+) ms; beside a slow one: ([\d.]+) of its goodput, ([+-][\d.]+) ms$",
     re.MULTILINE,
 )
 

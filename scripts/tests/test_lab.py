@@ -20,9 +20,9 @@ def printed(after="0.99"):
         for share in ("0.512", "0.482")
     )
     return {
-        TOLD: "running 1 test\n" + flood,
+        TOLD: "running 1 test\ntest [timed] a_hog ... " + flood,
         UNTOLD: flood,
-        "a_signed_flow_is_not_touched": "50 MB signed in 2.4 s: 0 refused; of the flow beside it 7 windows closed, 90 clamped, 95 packets rewritten\n"
+        "a_signed_flow_is_not_touched": "test a_signed ... 50 MB signed in 2.4 s: 0 refused; of the flow beside it 7 windows closed, 90 clamped, 95 packets rewritten\n"
         "50 MB signed in 2.6 s: 0 refused; of the flow beside it 8 windows closed, 80 clamped, 99 packets rewritten\n",
         "two_radios_do_not_disturb_each_other": "radio0 beside a silent radio1: 1.001 of its goodput, -0.02 ms; beside a slow one: 0.994 of its goodput, +0.11 ms\n",
     }
