@@ -83,8 +83,8 @@ pub trait Mechanism: Send {
     /// A TCP packet passes the mechanism's place.
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict;
 
-    /// A UDP datagram passes the mechanism's place. A mechanism that has nothing to do with datagrams lets them
-    /// pass.
+    /// A UDP datagram passes the mechanism's place. A mechanism that has nothing to do with datagrams lets
+    /// them pass.
     fn on_datagram(&mut self, _now: Instant, _datagram: &DatagramView<'_>, _out: &mut Actions) -> Verdict {
         Verdict::Forward(Rewrite::NONE)
     }

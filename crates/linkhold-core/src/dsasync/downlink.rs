@@ -38,7 +38,8 @@ pub(super) const MOST_DROPS: u32 = 64;
 /// its first answer a flow sends no more than an initial window.
 pub(super) const COMMON_PART: u64 = 8;
 
-/// SYNs of such flows have a queue beside that one, with so much less again: some hundred by default.
+/// SYNs of such flows have a queue beside that one, with a quarter of its quota: room for 2,000 by
+/// default, and for fewer while not all of B_alloc is allotted.
 pub(super) const OPENING_PART: u64 = 4 * COMMON_PART;
 
 /// A held packet that leaves.

@@ -8,8 +8,8 @@
 //! station or flow that seldom has anything here hardly waits, and none has more than its part for having
 //! more flows or longer packets. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
-//! traffic. SYNs of such flows have a small one beside it, or a connection that begins would wait in the flood.
-//! Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
+//! traffic. SYNs of such flows have a small one beside it, or a connection that begins would wait in the
+//! flood. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
 //! paper's) every flow of a station is in that one queue, which is then first-in first-out over the station,
 //! and stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue
 //! goes to the front.

@@ -460,8 +460,8 @@ impl Recover {
 
     // ---- silences ----
 
-    /// A silence was noticed. `told`: how long it has lasted by then, if somebody says so. Answers the same as
-    /// far as the copies tell: zero if it was noticed at once.
+    /// A silence was noticed. `told`: how long it has lasted by then, if somebody says so. Answers the same
+    /// as far as the copies tell: zero if it was noticed at once.
     ///
     /// When the station was last heard says more than a clock of somebody else's. What is told counts for
     /// flows of which no round trip was measured yet.

@@ -263,7 +263,7 @@ mod tests {
         for settings in ["preset = \"paper\"", "downlink = false", "preset = \"paper\", tries = 2"] {
             let line = format!("mechanism = {{ name = \"local-recovery\", {settings} }}\n");
             let told = parse(&format!("{SMALLEST}{line}")).unwrap_err();
-            let expected = "agent.toml:3:13: mechanism: local-recovery would only report to stations, with settings \
+            let expected = "agent.toml:3:1: mechanism: local-recovery would only report to stations, with settings \
                             like these, and Linux brings no reports to them; leave out what differs from \
                             local-recovery's preset \"recommended\"";
             assert!(told.starts_with(expected), "{told}");

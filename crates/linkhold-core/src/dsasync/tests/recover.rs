@@ -187,8 +187,8 @@ fn a_silence_noticed_late_sends_two_suspects_first_then_the_rest_then_what_was_h
 /// The correspondent opens the connection, and a silence takes the whole of its first window: were none of it
 /// kept, its timeout would come to nothing but a window of two.
 ///
-/// No round trip has been measured yet: copies go at once only where whoever tells of the silence says that it
-/// has lasted for some time. Otherwise the ACKs may only have been slow, and their tail is waited for.
+/// No round trip has been measured yet: copies go at once only where whoever tells of the silence says that
+/// it has lasted for some time. Otherwise the ACKs may only have been slow, and their tail is waited for.
 #[test]
 fn an_initial_window_that_a_silence_took_goes_again() {
     for (since, at_once) in [(None, false), (Some(68), false), (Some(50), true)] {
