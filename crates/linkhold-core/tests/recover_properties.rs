@@ -922,8 +922,8 @@ proptest! {
     }
 
     /// What late silences take, copies bring back, without a word from the sender, as long as silences do not
-    /// take three copies of a segment as well: no more go. What the router drops because nobody tells the rate
-    /// is the sender's.
+    /// take three copies of a segment as well: no more go. What the router drops because nobody tells the
+    /// rate is the sender's.
     #[test]
     fn what_a_silence_noticed_late_took_comes_without_the_sender(
         flushes in any::<bool>(),

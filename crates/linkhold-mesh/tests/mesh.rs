@@ -135,8 +135,8 @@ fn a_source_is_told_when_its_router_loses_a_route_and_has_one_again() {
     }
 }
 
-/// Ten packets wait for a neighbour that has gone: the MAC tries the first one only, and the router gets all of
-/// them back. Where every destination is a neighbour, there is no router to find another way.
+/// Ten packets wait for a neighbour that has gone: the MAC tries the first one only, and the router gets all
+/// of them back. Where every destination is a neighbour, there is no router to find another way.
 #[test]
 fn what_waits_for_a_neighbour_that_is_gone_is_not_tried() {
     let leaves = "$node_(0) set X_ 100\n$node_(0) set Y_ 100\n$node_(1) set X_ 300\n$node_(1) set Y_ 100\n\

@@ -12,10 +12,10 @@
 //!
 //! Simplifications:
 //!
-//! - A radio overhears while it transmits, too, since the radio's events must not depend on traffic; the chance
-//!   of a miss has to cover that.
-//! - The user's frames are moments of its bursts and no frames on the simulator's air: no address is compared,
-//!   and a capture has none of them. An address that is read wrongly counts among the misses.
+//! - A radio overhears while it transmits, too, since the radio's events must not depend on traffic; the
+//!   chance of a miss has to cover that.
+//! - The user's frames are moments of its bursts and no frames on the simulator's air: no address is
+//!   compared, and a capture has none of them. An address that is read wrongly counts among the misses.
 
 use std::collections::VecDeque;
 

@@ -1,15 +1,16 @@
 //! The rate that nobody tells, measured over recorded links: against what the recording says that the link
 //! carried.
 //!
-//! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within 5 %
-//! of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is (docs/traces.md has it);
-//! the bounds below, a fifth above what was measured at f5309680, only keep it from becoming worse. Where the radio ran dry nobody can see what it would
-//! have carried, but the recording says so, and therefore the errors are told a second time for the looks
-//! before which it was busy ([`USED`]). On a link whose rate doubles within half a second, 500 ms of it
-//! measured some milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms
-//! outside silences. It is a mean over 500 ms, silences left out, and speaks of what was acknowledged; so the
-//! truth is what the recording offered in the latest 500 ms outside silences, as payload, up to 10 ms ago:
-//! about the time that an ACK takes to come up.
+//! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within
+//! 5 % of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is (docs/traces.md
+//! has it); the bounds below, a fifth above what was measured at f5309680, only keep it from becoming
+//! worse. Where the radio ran dry nobody can see what it would have carried, but the recording says so,
+//! and therefore the errors are told a second time for the looks before which it was busy ([`USED`]). On
+//! a link whose rate doubles within half a second, 500 ms of it measured some milliseconds sooner or
+//! later differ by a tenth. An estimate is looked at every 100 ms outside silences. It is a mean over 500
+//! ms, silences left out, and speaks of what was acknowledged; so the truth is what the recording offered
+//! in the latest 500 ms outside silences, as payload, up to 10 ms ago: about the time that an ACK takes
+//! to come up.
 
 mod common;
 

@@ -7,8 +7,8 @@
 //! | at the stations, else | `linkhold host` at each | at once, its own station's events and the network's |
 //! | at the correspondent | `linkhold host` there | one wired delay late |
 //!
-//! So each hears what its tap hears in the simulator (the table of ARCHITECTURE.md). The agent and a host each
-//! run all that stand at their place.
+//! So each hears what its tap hears in the simulator (the table of ARCHITECTURE.md). The agent and a host
+//! each run all that stand at their place.
 
 use std::path::Path;
 
