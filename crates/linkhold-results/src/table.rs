@@ -47,11 +47,9 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     } else {
         let same =
             if Silences::of(report) == Silences::Same { "; all seeds had the same silences" } else { "" };
-        let ratio = if left_out.contains(&RATIO) {
-            ""
-        } else {
-            "; in brackets the 95 % interval of the ratio, paired by seed"
-        };
+        let is_shown = columns.iter().any(|column| column.name == RATIO) && !left_out.contains(&RATIO);
+        let ratio =
+            if is_shown { "; in brackets the 95 % interval of the ratio, paired by seed" } else { "" };
         format!("means of {seeds} seeds{ratio}{same}")
     };
     let mut notes = format!("{}{seeds_text}\n", offered(&Offers::of(report)));
@@ -269,6 +267,9 @@ mod tests {
         assert!(narrow.contains(long), "{narrow}");
         assert!(narrow.contains("not shown for want of width:") && narrow.contains("timeouts"), "{narrow}");
         assert!(!run_table(&report, Some(40)).contains("the ratio"), "it is not shown");
+        report.compare.clear();
+        assert!(!run_table(&report, None).contains("the ratio"), "nothing is compared");
+        report.compare = crate::stats::compare(&report.runs, None);
         // However narrow: the name and the goodput stay, whole.
         let least = run_table(&report, Some(20));
         assert!(least.contains(long) && least.contains("Mbit/s"), "{least}");
