@@ -3,7 +3,7 @@
 //!
 //! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within
 //! 5 % of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is (docs/traces.md
-//! has it); the bounds below, a fifth above what was measured at f5309680, only keep it from becoming
+//! has it); the bounds below, at most a fifth above what was measured at f5309680, only keep it from becoming
 //! worse. Where the radio ran dry nobody can see what it would have carried, but the recording says so,
 //! and therefore the errors are told a second time for the looks before which it was busy ([`USED`]). On
 //! a link whose rate doubles within half a second, 500 ms of it measured some milliseconds sooner or
@@ -156,7 +156,7 @@ fn the_rate_that_nobody_tells_is_found() {
     let mut failures = Vec::new();
     // (down, up, bounds for the error in the median and at the 90th percentile)
     let rows = [
-        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.065, 0.40),
+        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.065, 0.36),
         ("Verizon-LTE-short.up", "Verizon-LTE-short.down", 0.085, 0.40),
         ("ATT-LTE-driving-2016.down", "ATT-LTE-driving-2016.up", 0.22, 0.88),
         ("TMobile-UMTS-driving.down", "Verizon-LTE-short.up", 0.045, 0.53),

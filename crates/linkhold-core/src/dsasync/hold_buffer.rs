@@ -204,6 +204,10 @@ impl HoldBuffer {
         3 * (self.max_stations + 1)
     }
 
+    fn is_of_openings(&self, queue: u32) -> bool {
+        (self.first_opening()..self.first_own()).contains(&queue)
+    }
+
     /// What all SYNs of connections that the station has not answered weigh, bytes.
     pub fn opening_weight(&self, station: StationId) -> u64 {
         let queue = self.first_opening() + self.number(station);
@@ -226,7 +230,7 @@ impl HoldBuffer {
     fn queue_for(&self, flow: &Flow, slot: u32, station: StationId, opens: bool) -> (u32, u32) {
         if let Some(held) = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0) {
             let (queue, station) = (held.queue, self.queues[held.queue as usize].station);
-            let leaves = !opens && (self.first_opening()..self.first_own()).contains(&queue);
+            let leaves = !opens && self.is_of_openings(queue);
             return (if leaves { station } else { queue }, station);
         }
         let station = self.number(station);
@@ -383,7 +387,7 @@ impl HoldBuffer {
     #[inline]
     fn leave_openings(&mut self, flow: &Flow) -> bool {
         let from = self.slab[flow.held_tail as usize].queue;
-        let leaves = (self.first_opening()..self.first_own()).contains(&from);
+        let leaves = self.is_of_openings(from);
         if leaves {
             self.change_queue(flow, from, from - self.first_opening());
         }

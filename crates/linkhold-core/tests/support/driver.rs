@@ -63,27 +63,18 @@ struct Packet {
 }
 
 impl Packet {
-    /// What it counts among.
-    fn part(&self) -> Option<Part> {
-        match self.tcp.flags.contains(TcpFlags::SYN) && self.tcp.payload_len == 0 {
-            true if self.came_back => None,
-            true => Some(Part::Syns),
-            false => Some(Part::Rest),
-        }
+    fn new(flow: usize, direction: Direction, tcp: TcpSegment, len: u32, rank: u64) -> Self {
+        let (held, forged, again, came_back) = (false, false, false, false);
+        Self { flow, direction, tcp, len, rank, held, forged, again, came_back }
     }
-}
 
-#[derive(Clone, Copy)]
-enum Part {
-    Syns,
-    Rest,
-}
-
-impl Part {
-    fn of(self, parts: &mut Parts) -> &mut u64 {
-        match self {
-            Self::Syns => &mut parts.syns,
-            Self::Rest => &mut parts.rest,
+    /// Its bytes, where they count.
+    fn parts(&self) -> Parts {
+        let len = u64::from(self.len);
+        match self.tcp.flags.contains(TcpFlags::SYN) && self.tcp.payload_len == 0 {
+            true if self.came_back => Parts::default(),
+            true => Parts { syns: len, ..Parts::default() },
+            false => Parts { rest: len, ..Parts::default() },
         }
     }
 }
@@ -271,17 +262,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let rank = self.counters[flow] + 1;
         let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
         let len = 60 + tcp.payload_len;
-        let packet = Packet {
-            flow,
-            direction,
-            tcp,
-            len,
-            rank,
-            held: false,
-            forged: true,
-            again: false,
-            came_back: false,
-        };
+        let packet = Packet { forged: true, ..Packet::new(flow, direction, tcp, len, rank) };
         self.packets.insert(id, packet);
         self.hand_in(id, Origin::Arrival);
     }
@@ -449,17 +430,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.counters[flow] += 2;
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
-        let packet = Packet {
-            flow,
-            direction,
-            tcp,
-            len,
-            rank,
-            held: false,
-            forged: false,
-            again: false,
-            came_back: false,
-        };
+        let packet = Packet::new(flow, direction, tcp, len, rank);
         self.packets.insert(id, packet);
         if direction == Direction::Downlink && tcp.flags.contains(TcpFlags::ACK) {
             self.flows[flow].down_offers.push((tcp.ack, tcp.window));
@@ -471,9 +442,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let flow = &mut self.flows[flow];
             if !flow.answered && !tcp.flags.contains(TcpFlags::SYN) {
                 flow.answered = true;
-                let parts = self.unanswered.entry(flow.plan.station).or_default();
-                parts.syns -= flow.held_parts.syns;
-                parts.rest -= flow.held_parts.rest;
+                *self.unanswered.entry(flow.plan.station).or_default() -= flow.held_parts;
             }
             flow.offers.push((tcp.ack, tcp.window));
             if tcp.flags.contains(TcpFlags::SYN) {
@@ -759,11 +728,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let least = self.world.shares.map_or(0, |shares| shares.least);
             let flow = &mut self.flows[packet.flow];
             flow.held += u64::from(packet.len);
-            let part = packet.part();
-            part.iter().for_each(|part| *part.of(&mut flow.held_parts) += u64::from(packet.len));
+            flow.held_parts += packet.parts();
             if !flow.answered {
-                let parts = self.unanswered.entry(flow.plan.station).or_default();
-                part.iter().for_each(|part| *part.of(parts) += u64::from(packet.len));
+                *self.unanswered.entry(flow.plan.station).or_default() += packet.parts();
             }
             flow.held_weight += u64::from(packet.len).max(least);
         }
@@ -780,11 +747,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             let least = self.world.shares.map_or(0, |shares| shares.least);
             let flow = &mut self.flows[packet.flow];
             flow.held -= u64::from(packet.len);
-            let part = packet.part();
-            part.iter().for_each(|part| *part.of(&mut flow.held_parts) -= u64::from(packet.len));
+            flow.held_parts -= packet.parts();
             if !flow.answered {
-                let parts = self.unanswered.entry(flow.plan.station).or_default();
-                part.iter().for_each(|part| *part.of(parts) -= u64::from(packet.len));
+                *self.unanswered.entry(flow.plan.station).or_default() -= packet.parts();
             }
             flow.held_weight -= u64::from(packet.len).max(least);
         }

@@ -51,6 +51,20 @@ pub struct Parts {
     pub rest: u64,
 }
 
+impl core::ops::AddAssign for Parts {
+    fn add_assign(&mut self, other: Self) {
+        self.syns += other.syns;
+        self.rest += other.rest;
+    }
+}
+
+impl core::ops::SubAssign for Parts {
+    fn sub_assign(&mut self, other: Self) {
+        self.syns -= other.syns;
+        self.rest -= other.rest;
+    }
+}
+
 #[derive(Debug)]
 pub struct Flow {
     pub key: FlowKey,
