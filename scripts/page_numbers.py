@@ -116,9 +116,14 @@ def block(lines):
     return "\n" + "\n".join(lines) + "\n"
 
 
+def cargo_test():
+    """How `make unit` runs tests, so that nothing is built anew after it."""
+    return [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
+
+
 def printed():
     """What the tests print whose numbers stand on a page."""
-    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
+    cargo = cargo_test()
     told = ["--", "--nocapture", "--test-threads=1"]
     parts = [[*cargo, "--test", "look_ahead", "--test", "rates", *told]]
     parts += [[*cargo, "--lib", name, *told] for name in ("look_ahead::tests::closed_loop", "law::tests::the_tail_under_a_hann_window")]
@@ -271,8 +276,7 @@ def heard():
 
 def namespace_test(name):
     """The command that runs a test of hosts in namespaces, and shows what it prints."""
-    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
-    return [*cargo, "--test", "namespaces", "--", "--nocapture", "--exact", name]
+    return [*cargo_test(), "--test", "namespaces", "--", "--nocapture", "--exact", name]
 
 
 FLOOD_TESTS = {"told": "a_hog_leaves_a_flow_its_share", "untold": "a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate"}
