@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use linkhold_core::action::{AckSpec, Action, DropReason, Report, SenderCommand, Verdict};
+use linkhold_core::action::{AckSpec, Action, Actions, DropReason, Report, SenderCommand, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::{
     DatagramView, Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
@@ -552,6 +552,9 @@ impl Network {
             let view = PacketView { id: packet_id, direction, origin, station, flow, tcp, len, ecn };
             tap.mechanism.on_packet(now, &view, &mut tap.actions)
         };
+        // Where the packet goes next, another mechanism may send something this way, of which this one is
+        // asked, too. What it wants now is not done in the middle of that.
+        let answers = if tap.actions.is_empty() { None } else { Some(std::mem::take(&mut tap.actions)) };
         self.carrier.touched.tap(id);
         // The verdict comes before the actions: an action may name the packet just held.
         match verdict {
@@ -574,7 +577,9 @@ impl Network {
             Verdict::Hold => self.carrier.slab.get_mut(packet_id).held = true,
             Verdict::Drop(reason) => self.mechanism_drop(packet_id, reason),
         }
-        self.run_actions(now, id);
+        if let Some(answers) = answers {
+            self.carry_out(now, id, answers);
+        }
     }
 
     /// Lets a packet go on from the hop it stands at, whose tap has decided.
@@ -592,14 +597,15 @@ impl Network {
     /// Drains a mechanism's actions in order.
     #[inline]
     fn run_actions(&mut self, now: Instant, id: TapId) {
-        if !self.taps[id.get()].actions.is_empty() {
-            self.carry_out(now, id);
+        let actions = &mut self.taps[id.get()].actions;
+        if !actions.is_empty() {
+            let actions = std::mem::take(actions);
+            self.carry_out(now, id, actions);
         }
     }
 
     #[inline(never)]
-    fn carry_out(&mut self, now: Instant, id: TapId) {
-        let mut actions = std::mem::take(&mut self.taps[id.get()].actions);
+    fn carry_out(&mut self, now: Instant, id: TapId, mut actions: Actions) {
         for action in actions.as_slice() {
             match *action {
                 Action::Release { packet, rewrite } => {

@@ -13,7 +13,7 @@ use linkhold_sim::recorder::Recorder;
 use linkhold_sim::{CellBuilder, Engine, NoObserver, run_case};
 
 /// `scenarios/told-late.toml`'s radio and router: silences that are noticed 20 ms late.
-fn told_late(flows: &str, mechanisms: &str) -> Case {
+fn told_late(flows: &str, mechanisms: &str, rate_told: bool) -> Case {
     let text = format!(
         r#"schema = "linkhold.scenario/1"
         name = "chain"
@@ -22,6 +22,7 @@ fn told_late(flows: &str, mechanisms: &str) -> Case {
         rtt = "50ms"
         [radio]
         phy_rate = "24Mbit/s"
+        rate_told = {rate_told}
         stations = 2
         primary_user = {{ on_mean = "300ms", off_mean = "1200ms", detection_delay = "20ms" }}
         [router]
@@ -74,10 +75,10 @@ fn a_chain_does_what_taps_of_their_own_do() {
             r#"[{ name = "dsasync", recover = false }, { name = "local-recovery" }]"#,
             r#"[{ name = "dsasync", preset = "paper" }, { name = "local-recovery" }]"#,
         ] {
-            for seed in 1..=3 {
-                let case = told_late(flows, mechanisms);
+            for (seed, rate_told) in (1..=3).flat_map(|seed| [(seed, true), (seed, false)]) {
+                let case = told_late(flows, mechanisms, rate_told);
                 let (taps, (records, sums)) = (at_taps(&case, seed), chained(&case, seed));
-                assert_eq!(records, taps.flows, "{mechanisms} {seed}");
+                assert_eq!(records, taps.flows, "{mechanisms} {seed} {rate_told}");
                 for counter in ["holds", "released", "copies_sent", "acks_injected", "windows_clamped"] {
                     let sum: u64 = taps.mechanisms.iter().map(|one| one.counter(counter)).sum();
                     assert_eq!(sums.counter(counter), sum, "{counter}");
