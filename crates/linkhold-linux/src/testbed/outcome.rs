@@ -17,6 +17,7 @@ use linkhold_results::{
 use linkhold_scenario::{Case, ResolvedScenario, Source};
 use linkhold_sim::network::Network;
 
+use super::clock::instant;
 use super::error::RunError;
 use super::ether::EtherReport;
 use super::flowlog::Flow;
@@ -31,7 +32,7 @@ use super::silence_summary::SilenceSummary;
 use super::topology::HostAt;
 use super::traffic::{Completion, Finished};
 use super::watched::{Watched, WindowSample};
-use super::workload::{MAX_FLOWS, SIZED_PORT, Workload};
+use super::workload::{Iperf, MAX_FLOWS, SIZED_PORT, Workload};
 
 pub use linux::{Completions, LinuxRecord, SilenceWindow};
 
@@ -156,6 +157,7 @@ pub(super) fn outcome(
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
     }
+    flows.extend(never_begun(&data, workload, scenario, report.until));
     let link = link_record(scenario, seed, &report)?;
     let counted_s = report.until.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
     let totals = RunTotals::new(&flows, counted_s, &link, &delays);
@@ -249,6 +251,39 @@ fn data_flows<'a>(
     }
     found.sort_by_key(|(group, port, _)| (*group, *port));
     found.into_iter().map(|(_, _, one)| one).collect()
+}
+
+/// iperf3's connections of which no SYN was ever sent, because its control connection did not come about in
+/// the time of the run: flows that carried nothing, as in the simulator.
+fn never_begun(
+    data: &[DataFlow<'_>],
+    workload: &Workload,
+    scenario: &ResolvedScenario,
+    until: Instant,
+) -> Vec<FlowRecord> {
+    let mut seen = vec![0; workload.iperf.len()];
+    for one in data.iter().filter(|one| one.flow.datagrams().is_none()) {
+        if let Some((index, _)) = workload.client_of(one.flow.key.correspondent.port) {
+            seen[index] += 1;
+        }
+    }
+    let missing = workload.iperf.iter().zip(seen);
+    let missing = missing.flat_map(|(client, seen)| (seen..client.count).map(move |_| client));
+    let of = |(id, client): (usize, &Iperf)| {
+        let start = instant(client.start);
+        let end = stop_of(scenario, client.group).map_or(until, |stop| stop.min(until));
+        let mut record = FlowRecord {
+            id: id as u32,
+            direction: FlowDirection::from(client.direction),
+            station: client.station,
+            start_s: start.as_secs_f64(),
+            active_s: end.since(start.max(Instant::ZERO + scenario.warm_up)).as_secs_f64(),
+            ..FlowRecord::default()
+        };
+        record.set_delays(&DelayHistogram::new(), &DelayHistogram::new());
+        record
+    };
+    (data.len()..).zip(missing).map(of).collect()
 }
 
 /// When the application of a group stops, if its source has no end: an amount is sent all the same.

@@ -31,16 +31,20 @@ fn segment(station_port: u16, port: u16, seq: u32, payload_len: u32) -> ParsedPa
     }
 }
 
-/// Uploads that stop at 10 s in a run of 20 s with 2 s of warm-up; `last` is when the last of each arrived.
-/// Answers for how long each counts: by iperf3, of a given size, over QUIC.
-fn active_s(last: Instant) -> Vec<f64> {
-    let flow = |more: &str| format!("[[flows]]\ndirection = \"uplink\"\nstop = \"10s\"\n{more}\n");
-    let flows = ["", "source = \"100kB\"", "transport = \"quic\""].map(flow).concat();
+/// A run of 20 s with 2 s of warm-up.
+fn case(flows: &str) -> Case {
     let text = format!(
         "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\nwarm_up = \"2s\"\n\
          [radio]\nphy_rate = \"24Mbit/s\"\n{flows}"
     );
-    let case = Scenario::from_toml(&text, "t.toml", &[]).unwrap().cases().remove(0);
+    Scenario::from_toml(&text, "t.toml", &[]).unwrap().cases().remove(0)
+}
+
+/// Uploads that stop at 10 s; `last` is when the last of each arrived. Answers for how long each counts: by
+/// iperf3, of a given size, over QUIC.
+fn active_s(last: Instant) -> Vec<f64> {
+    let flow = |more: &str| format!("[[flows]]\ndirection = \"uplink\"\nstop = \"10s\"\n{more}\n");
+    let case = case(&["", "source = \"100kB\"", "transport = \"quic\""].map(flow).concat());
     let scenario = &case.scenario;
     let workload = Workload::new(scenario, 1, "cubic").unwrap();
     let warm_up = Instant::ZERO + scenario.warm_up;
@@ -82,4 +86,28 @@ fn a_flow_that_stops_counts_until_then_or_its_last_arrival_and_an_amount_until_i
     assert_eq!(active_s(ms(9_950)), [8.0, 18.0, 8.0]);
     assert_eq!(active_s(ms(10_250)), [8.25, 18.0, 8.25], "what was under way at the stop");
     assert_eq!(active_s(ms(25_000)), [18.0; 3], "the run is over before");
+}
+
+#[test]
+fn a_connection_that_never_came_about_is_a_flow_that_carried_nothing() {
+    let flow = |more: &str| format!("[[flows]]\ndirection = \"uplink\"\n{more}\n");
+    let case = case(&["count = 3", "start = \"1s\"", "start = \"5s\"\nstop = \"10s\""].map(flow).concat());
+    let scenario = &case.scenario;
+    let workload = Workload::new(scenario, 1, "cubic").unwrap();
+    let mut log = FlowLog::new(Instant::ZERO + scenario.warm_up, Duration::from_secs(1));
+    // The control connection and one of three; of the second client the control connection alone.
+    for (station_port, port) in [(40_000, IPERF_PORT), (40_001, IPERF_PORT), (40_002, IPERF_PORT + 1)] {
+        log.on_sent(ms(0), &segment(station_port, port, 0, 0), UP);
+    }
+    let traffic = Finished::default();
+    let data = data_flows(log.flows(), &workload, &traffic, scenario);
+    assert_eq!(data.len(), 1);
+    let until = Instant::ZERO + scenario.duration;
+    let never = never_begun(&data, &workload, scenario, until);
+    let told = never.iter().map(|flow| (flow.id, flow.start_s, flow.active_s));
+    assert_eq!(told.collect::<Vec<_>>(), [(1, 0.0, 18.0), (2, 0.0, 18.0), (3, 1.0, 18.0), (4, 5.0, 5.0)]);
+    for flow in &never {
+        assert_eq!((flow.bytes, flow.goodput_bps, flow.direction), (0, 0.0, FlowDirection::Uplink));
+        assert!(flow.delay_mean_s.is_nan() && flow.completion_s.is_none(), "{flow:?}");
+    }
 }
