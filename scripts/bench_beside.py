@@ -35,13 +35,15 @@ queue = "1000pkt"
 [radio]
 mac = "shared"
 stations = 1
+rate_told = true
 [[radio.channels]]
 phy_rate = "24Mbit/s"
 mac_efficiency = 0.73
-primary_user = { on_mean = "300ms", off_mean = "1200ms" }
+primary_user = { on_mean = "300ms", off_mean = "1200ms", detection_delay = "0s" }
 [router]
 queue = "fifo"
 limit = "100pkt"
+visible = true
 [tcp]
 profile = "linux"
 congestion = "cubic"

@@ -45,7 +45,7 @@ SCENARIO, KERNEL_SEEDS = "scenarios/udp.toml", 3
 HOGS = {f"hog {times}.0, {rtt} ms": [f"wired.rtt={rtt}ms", f'flows.1.source={{ rate = "{24 * times}Mbit/s" }}'] for rtt in (20, 100) for times in (1, 2)}
 MEDIA = {
     f"media, bursts of 0.3 s, {rtt} ms": [
-        f"wired.rtt={rtt}ms", 'flows.1.source={ rate = "2Mbit/s" }', 'radio.primary_user={ on_mean = "300ms", off_mean = "1s" }',
+        f"wired.rtt={rtt}ms", 'flows.1.source={ rate = "2Mbit/s" }', 'radio.primary_user={ on_mean = "300ms", off_mean = "1s", detection_delay = "0s" }',
     ]
     for rtt in (20, 100)
 }

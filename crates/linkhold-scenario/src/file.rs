@@ -95,8 +95,8 @@ file_table! {
         /// bits; and 1 with mac = "802.16", "docsis" or "5g", whose overheads have keys of their own.
         default mac_efficiency: Positive<Fraction> = 0.73;
         /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate
-        /// can. False: it has to measure. A trace's rate is never told.
-        default rate_told: bool = true;
+        /// can. False, as with most radios: it has to measure. A trace's rate is never told.
+        default rate_told: bool = false;
         /// What mechanisms are told of silences, beside what the radio itself notices late; each source of
         /// silences may have a table of its own. Whatever is told, the silences are the same.
         section told: Told;
@@ -203,9 +203,10 @@ file_table! {
         /// exponential.
         default fixed: bool = false;
         /// From a burst's start to its detection. Until then frames are sent and collide; 0s: the cell is
-        /// silent at once. docs/signals.md has what real radios take.
-        default detection_delay: Duration = "0s";
-        /// From a burst's end to the cell's resuming.
+        /// silent at once, as an oracle's. Detectors of radars take 2 to 35 ms; docs/signals.md has what other
+        /// radios take.
+        default detection_delay: Duration = "20ms";
+        /// From a burst's end to the cell's resuming. 0s: as a radio that listens before it sends.
         default end_detection_delay: Duration = "0s";
         /// Which radios hear it, with mac = "802.15.4": these find the medium busy, cannot read frames while
         /// it transmits, and detect it.
@@ -379,7 +380,7 @@ file_table! {
         default silence_threshold: Positive<Duration> = "100ms";
         /// How long after its start (or end) the mechanism is told of a silence. 0s: at once, as by an
         /// oracle.
-        default detection_delay: Duration = "0s";
+        default detection_delay: Duration = "20ms";
         /// What the mechanism is told of silences, later than that; a key that is missing is as in
         /// radio.told.
         section told: Told;
@@ -493,8 +494,8 @@ file_table! {
         optional limit: Positive<Packets>;
         /// What becomes of a packet that arrives while its station is silent.
         default in_silence: InSilence = "queue";
-        /// Router only: the mechanism is told the room in this queue and can take packets back from it. False
-        /// is a router whose driver offers neither; in the testbed it is always false. Default: true.
+        /// Router only: the mechanism is told the room in this queue and can take packets back from it.
+        /// Default: false, as with most drivers, which offer neither. In the testbed it is always false.
         optional visible: bool;
         /// fq_codel: acceptable standing delay. Default: 5ms; 20ms with mac80211, 50ms with mac80211-slow.
         optional target: Positive<Duration>;

@@ -1,6 +1,7 @@
 //! `radio.mac = "802.15.4"`: its tables become the radio's configuration, and every key that it does not use
 //! is reported.
 
+use linkhold_core::time::Duration;
 use linkhold_radio::ieee802154::RATE;
 use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig, Switching};
 use linkhold_tcp::TcpConfig;
@@ -30,6 +31,10 @@ pub(crate) fn link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) ->
     let ((mac, channel), user) = radio(file, reader).zip(user)?;
     let mut channels = vec![channel];
     let (measured_users, users_told) = primary_user::install(vec![user], &mut channels);
+    // The radios detect it by what they overhear, each with the delays of `overhear`.
+    for user in channels.iter_mut().filter_map(|channel| channel.primary_user.as_mut()) {
+        user.detection_delay = Duration::ZERO;
+    }
     Some(Link {
         mac,
         channels,

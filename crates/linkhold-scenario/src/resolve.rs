@@ -88,7 +88,7 @@ pub(crate) fn resolve(
         radio,
         mesh: mesh?,
         traces,
-        router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
+        router_visible: file.router.visible.as_ref().is_some_and(|at| at.value),
         host_delay: file.host.delay.as_ref().map_or(Duration::ZERO, |at| at.value),
         host_freeze: file.host.freeze.as_ref().map(|at| at.value),
         tcp_profile: *file.tcp.profile,

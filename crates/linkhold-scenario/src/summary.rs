@@ -156,8 +156,9 @@ fn wired(s: &ResolvedScenario) -> String {
 }
 
 fn router(s: &ResolvedScenario) -> String {
-    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
-    format!("{}{hidden}", queue(&s.radio.router))
+    let visible =
+        if s.router_visible { "; the mechanism is told its room and can take packets back" } else { "" };
+    format!("{}{visible}", queue(&s.radio.router))
 }
 
 /// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.

@@ -92,6 +92,7 @@ false_alarms = "off"
     assert_eq!(scenario.tcp.mss, 95);
     let user = scenario.radio.channels[0].primary_user.expect("there is one");
     assert_eq!((user.on_mean, user.off_mean), (Duration::from_secs(4), Duration::from_secs(3)));
+    assert_eq!(user.detection_delay, Duration::ZERO, "`overhear` has the delays");
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn the_summary_says_who_is_told_what_and_how_late() {
     assert!(
         all.contains(
             "each radio's host: a primary user 10ms after the first of its frames that is overheard (10.0 % are \
-             missed), its end 1s after the last; 0.001/s false alarms; the channel's exact rate"
+             missed), its end 1s after the last; 0.001/s false alarms; nobody tells the rate"
         ),
         "{all}"
     );

@@ -464,7 +464,7 @@ fn keys_left_out_take_the_documented_defaults() {
     assert_eq!((s.seed, s.warm_up, s.duration), (1, Duration::ZERO, Duration::from_secs(20)));
     assert_eq!((s.wired.rate, s.wired.one_way_delay), (BitRate::from_mbps(100), Duration::from_micros(1500)));
     assert_eq!(s.radio.router.kind, QueueKind::Fifo { limit: 100 });
-    assert!(s.router_visible);
+    assert!(!s.router_visible && !s.radio.rate_told, "no oracle");
     assert_eq!(s.tcp, TcpConfig::linux(Congestion::Cubic));
     assert_eq!((&s.radio.mac, &s.traces), (&Mac::Shared, &None));
     let policy = s.radio.switching.policy;
@@ -1006,27 +1006,26 @@ fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
         let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n") + more;
         parse(&text).expect("valid").summary()
     };
-    let once = told("");
+    let untold = told("");
     assert!(
-        once.contains("told        every silence at its first moment, and the channel's exact rate"),
-        "{once}"
+        untold.contains("told        every silence at its first moment; nobody tells the rate\n"),
+        "{untold}"
     );
     let far = with("[[cases]]\nname = \"x\"\nmechanism = { name = \"cr-aware\", at = \"correspondent\" }\n");
     let far = parse(&far).expect("valid").summary();
-    assert!(far.contains("exact rate; a correspondent is told one wired delay later\n"), "{far}");
-    let late =
-        told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\ndetection_delay = \"20ms\"\n");
+    assert!(far.contains("tells the rate; a correspondent is told one wired delay later\n"), "{far}");
+    let late = told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\n");
     assert!(
         late.contains("told        a primary user 20ms after its burst begins, other silences"),
         "{late}"
     );
     let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n").replacen(
         "[radio]",
-        "[radio]\nrate_told = false",
+        "[radio]\nrate_told = true",
         1,
     );
-    let untold = parse(&text).expect("valid").summary();
-    assert!(untold.contains("every silence at its first moment; nobody tells the rate\n"), "{untold}");
+    let once = parse(&text).expect("valid").summary();
+    assert!(once.contains("every silence at its first moment, and the channel's exact rate\n"), "{once}");
 }
 
 #[test]

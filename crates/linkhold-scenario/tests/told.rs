@@ -26,8 +26,12 @@ const CELL: &str = "phy_rate = \"24Mbit/s\"\n";
 const USER: &str = "on_mean = \"300ms\"\noff_mean = \"1200ms\"\n";
 
 #[test]
-fn without_a_word_everything_is_told_as_it_happens() {
-    let told = signals(&format!("{CELL}[radio.primary_user]\n{USER}"));
+fn without_a_word_a_burst_is_noticed_late_and_all_is_told_as_it_is_noticed() {
+    let text = format!("{CELL}[radio.primary_user]\n{USER}");
+    let scenario = parse(&text, &[]).expect("the file is right");
+    let user = scenario.cases()[0].scenario.radio.channels[0].primary_user.expect("there is one");
+    assert_eq!((user.detection_delay, user.end_detection_delay), (MS(20), Duration::ZERO));
+    let told = signals(&text);
     assert_eq!(told, SignalsConfig { users: vec![ToldConfig::EXACT], ..SignalsConfig::default() });
     assert!(told.of_user(0).is_exact() && told.sensing.is_exact());
 }
@@ -91,7 +95,7 @@ fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
         "{CELL}[radio.primary_user]\n{USER}detection_delay = \"20ms\"\n[radio.told]\nlate = \"5ms\"\nmissed = 0.02\nfalse_alarms = \"2/min\"\n\
          [[cases]]\nname = \"late\"\nmechanism = \"dsasync\"\n\
          [[cases]]\nname = \"oracle\"\nmechanism = \"dsasync\"\n\
-         set = {{ \"radio.told\" = {{ late = \"0s\", missed = 0, false_alarms = \"off\" }}, \"radio.primary_user.detection_delay\" = \"0s\" }}\n"
+         set = {{ \"radio.rate_told\" = true, \"radio.told\" = {{ late = \"0s\", missed = 0, false_alarms = \"off\" }}, \"radio.primary_user.detection_delay\" = \"0s\" }}\n"
     );
     let scenario = parse(&text, &[]).expect("the file is right");
     assert!(scenario.cases()[1].scenario.radio.signals.of_user(0).is_exact());

@@ -288,7 +288,7 @@ impl Network {
         } else {
             let in_silence = if keeps { "queue" } else { "drop" };
             format!(
-                "mac = \"shared\"\nphy_rate = \"2Mbit/s\"\n[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\n\
+                "mac = \"shared\"\nphy_rate = \"2Mbit/s\"\n[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\ndetection_delay = \"0s\"\n\
                  [station]\nlimit = \"50pkt\"\nin_silence = \"{in_silence}\"\n"
             )
         };

@@ -45,10 +45,11 @@ const TWO_STATIONS: &str = "rate_told = false\nstations = 2\n";
 /// The rate is not told, and the hog begins when the download has the radio.
 const LATER: &str = "later";
 
-/// A download first, then datagrams of `source`.
+/// A download first, then datagrams of `source`. The rate is told, unless `user` says otherwise.
 fn cell(rtt_ms: u32, user: &str, source: &str) -> String {
+    let told = if user.contains("rate_told") { "" } else { "rate_told = true\n" };
     format!(
-        "duration = \"25s\"\nwarm_up = \"5s\"\n[wired]\nrtt = \"{rtt_ms}ms\"\n[radio]\nmac = \"shared\"\nphy_rate = \"24Mbit/s\"\nmac_efficiency = 1.0\n{user}\
+        "duration = \"25s\"\nwarm_up = \"5s\"\n[wired]\nrtt = \"{rtt_ms}ms\"\n[radio]\nmac = \"shared\"\nphy_rate = \"24Mbit/s\"\nmac_efficiency = 1.0\n{told}{user}\
          [router]\nvisible = false\nin_silence = \"queue\"\n[tcp]\nprofile = \"linux\"\ncongestion = \"cubic\"\n[[flows]]\ndirection = \"downlink\"\n\
          [[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\n{source}\n"
     )
@@ -112,7 +113,7 @@ fn a_download_keeps_its_share_beside_a_udp_hog() {
 #[test]
 fn a_download_and_a_stream_share_radios_of_all_rates() {
     const PLAIN: &str = "set = { \"router.limit\" = \"100pkt\" }";
-    let user = "primary_user = { on_mean = \"300ms\", off_mean = \"2s\" }\n";
+    let user = "primary_user = { on_mean = \"300ms\", off_mean = \"2s\", detection_delay = \"0s\" }\n";
     let mut cells = Vec::new();
     for rate in [6.0, 24.0, 54.0] {
         for rtt_ms in [5, 100] {
@@ -238,7 +239,7 @@ fn a_stream_beside_thin_flows_of_several_stations_has_what_it_offers() {
 
 #[test]
 fn media_cross_a_silence_in_order_beside_a_download() {
-    let user = "primary_user = { on_mean = \"300ms\", off_mean = \"1s\" }\n";
+    let user = "primary_user = { on_mean = \"300ms\", off_mean = \"1s\", detection_delay = \"0s\" }\n";
     for rtt_ms in [20, 100] {
         let text = cell(rtt_ms, user, "source = { rate = \"2Mbit/s\" }");
         let (hold, pass) = (run(&text, HOLD, 1), run(&text, PASS, 1));
@@ -255,7 +256,7 @@ fn media_cross_a_silence_in_order_beside_a_download() {
 /// What waited for longer than it may is dropped and counted; the age is that of the setting.
 #[test]
 fn datagrams_that_are_too_old_are_dropped_and_counted() {
-    let user = "primary_user = { on_mean = \"800ms\", off_mean = \"2s\" }\n";
+    let user = "primary_user = { on_mean = \"800ms\", off_mean = \"2s\", detection_delay = \"0s\" }\n";
     let text = cell(20, user, "source = { rate = \"1Mbit/s\" }");
     let case = |age| format!("mechanism = {{ name = \"dsasync\", datagram_max_age = \"{age}\" }}");
     let [short, default, never] = ["200ms", "1s", "0s"].map(|age| run(&text, &case(age), 1));
@@ -284,8 +285,11 @@ fn the_numbers_of_docs_udp() {
         .chain([("untold", untold)])
         .chain([("200ms", held("200ms")), ("1s", held("1s")), ("0s", held("0s"))])
         .collect();
-    let user =
-        |on: u32, off: u32| format!("primary_user = {{ on_mean = \"{on}ms\", off_mean = \"{off}ms\" }}\n");
+    let user = |on: u32, off: u32| {
+        format!(
+            "primary_user = {{ on_mean = \"{on}ms\", off_mean = \"{off}ms\", detection_delay = \"0s\" }}\n"
+        )
+    };
     let source = |mbps: u32| format!("source = {{ rate = \"{mbps}Mbit/s\" }}");
     let mut worlds = Vec::new();
     for rtt in [20, 100] {

@@ -147,7 +147,7 @@ fn udp_crosses_a_trace_and_802_15_4() {
 #[test]
 fn no_mechanism_touches_a_datagram_even_one_that_takes_the_queue_back() {
     let silent = "sensing = { period = \"500ms\", duration = \"100ms\" }\n";
-    let flows = format!("{UDP_2M}[[flows]]\ndirection = \"downlink\"\n");
+    let flows = format!("[router]\nvisible = true\n{UDP_2M}[[flows]]\ndirection = \"downlink\"\n");
     let cases_text = "[[cases]]\nname = \"none\"\n[[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\n\
         [[cases]]\nname = \"stations\"\nmechanism = { name = \"dsasync\", at = \"stations\" }\n";
     for case in cases(&cell("shared", &format!("{silent}{flows}{cases_text}"))) {
@@ -256,10 +256,10 @@ fn pages_complete_over_a_lossy_link_whoever_connects_how_often() {
 #[test]
 fn pages_over_connections_that_stay_take_no_longer_with_dsasync_across_silences() {
     const CASES: &str = "[tcp]\nprofile = \"linux\"\n[[cases]]\nname = \"fifo\"\n\
-        [[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\n\
-        [[cases]]\nname = \"untold\"\nmechanism = \"dsasync\"\nset = { \"radio.rate_told\" = false }\n\
+        [[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\nset = { \"radio.rate_told\" = true }\n\
+        [[cases]]\nname = \"untold\"\nmechanism = \"dsasync\"\n\
         [[cases]]\nname = \"drop\"\nset = { \"router.in_silence\" = \"drop\" }\n";
-    let silent = "primary_user = { on_mean = \"300ms\", off_mean = \"1200ms\" }\n[wired]\nrtt = \"50ms\"\n\
+    let silent = "primary_user = { on_mean = \"300ms\", off_mean = \"1200ms\", detection_delay = \"0s\" }\n[wired]\nrtt = \"50ms\"\n\
         [router]\nlimit = \"100pkt\"\nin_silence = \"queue\"\n";
     let text = format!("{}{CASES}", web("persistent", "downlink", silent)).replace("\"20s\"", "\"120s\"");
     let [fifo, dsasync, untold, drop] = &cases(&text)[..] else { panic!("four cases") };

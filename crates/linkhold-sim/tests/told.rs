@@ -7,8 +7,8 @@ use linkhold_sim::run_case;
 use proptest::prelude::*;
 
 const HEAD: &str = "schema = \"linkhold.scenario/1\"\nname = \"told\"\n";
-const CELL: &str = "[wired]\nrtt = \"40ms\"\n[radio]\nphy_rate = \"24Mbit/s\"\n\
-    [radio.primary_user]\non_mean = \"200ms\"\noff_mean = \"1300ms\"\n\
+const CELL: &str = "[wired]\nrtt = \"40ms\"\n[radio]\nphy_rate = \"24Mbit/s\"\nrate_told = true\n\
+    [radio.primary_user]\non_mean = \"200ms\"\noff_mean = \"1300ms\"\ndetection_delay = \"0s\"\n\
     [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n";
 
 /// A run of the cell; `told` is the body of `[radio.told]`.

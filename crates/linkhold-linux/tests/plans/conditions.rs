@@ -81,6 +81,7 @@ rtt = "20ms"
 [radio]
 mac = "duplex"
 phy_rate = "24Mbit/s"
+rate_told = true
 mac_efficiency = 1.0
 sensing = { period = "400ms", duration = "100ms", phase = "230ms" }
 [router]
@@ -160,6 +161,7 @@ rtt = "100ms"
 [radio]
 mac = "duplex"
 phy_rate = "24Mbit/s"
+rate_told = true
 mac_efficiency = 1.0
 primary_user = { on_mean = "300ms", off_mean = "1200ms", detection_delay = "20ms" }
 [router]

@@ -90,6 +90,7 @@ warm_up = "1s"
 rtt = "20ms"
 [radio]
 phy_rate = "24Mbit/s"
+rate_told = true
 sensing = { period = "1s", duration = "300ms", phase = "400ms", announced = false }
 [router]
 limit = "20pkt"
@@ -137,6 +138,7 @@ rtt = "20ms"
 [radio]
 phy_rate = "20Mbit/s"
 mac_efficiency = 0.73
+rate_told = true
 [router]
 limit = "100pkt"
 [tcp]

@@ -58,6 +58,7 @@ rtt = "20ms"
 [radio]
 mac = "duplex"
 phy_rate = "24Mbit/s"
+rate_told = true
 mac_efficiency = 1.0
 [radio.sensing]
 period = "500ms"
@@ -181,6 +182,7 @@ rtt = "20ms"
 [radio]
 mac = "duplex"
 phy_rate = "24Mbit/s"
+rate_told = true
 mac_efficiency = 1.0
 stations = 2
 station_sensing = [{ station = 0, period = "1s", duration = "200ms", phase = "500ms" }]
@@ -248,6 +250,7 @@ rtt = "50ms"
 mac = "duplex"
 channels = [{ phy_rate = "24Mbit/s", mac_efficiency = 1.0 }, { phy_rate = "12Mbit/s", mac_efficiency = 1.0 }]
 switches = [{ at = "4s", to_channel = 1 }]
+rate_told = true
 switching_delay = "20ms"
 [router]
 limit = "100pkt"

@@ -20,7 +20,7 @@ rtt = "20ms"
 [radio]
 phy_rate = "24Mbit/s"
 stations = 2
-primary_user = { on_mean = "1s", off_mean = "1s", fixed = true }
+primary_user = { on_mean = "1s", off_mean = "1s", fixed = true, detection_delay = "0s" }
 [[cases]]
 name = "hosts"
 "#;

@@ -20,7 +20,8 @@ duration = "5s"
 rtt = "20ms"
 [radio]
 phy_rate = "10Mbit/s"
-primary_user = { on_mean = "300ms", off_mean = "700ms", fixed = true }
+rate_told = true
+primary_user = { on_mean = "300ms", off_mean = "700ms", fixed = true, detection_delay = "0s" }
 [router]
 in_silence = "drop"
 limit = "100pkt"
