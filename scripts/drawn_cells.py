@@ -92,11 +92,14 @@ def cell(seed, number):
         f'duration = "{SECONDS}s"\nwarm_up = "0s"',
         f'[wired]\nrate = "200Mbit/s"\nrtt = "{log_uniform(draw, 3, 200):.0f}ms"',
         "[radio]\n" + "\n".join(radio),
-        "[router]\n" + draw.choice(QUEUES),
+        "[router]\n" + (queue := draw.choice(QUEUES)),
         f'[tcp]\ncongestion = "{draw.choice(("cubic", "cubic", "reno"))}"',
         *(lines for lines, _ in groups),
         '[[cases]]\nname = "plain"\n\n[[cases]]\nname = "dsasync"\nmechanism = "dsasync"',
     ]
+    # The last draw, so that a seed draws the cells that it drew before; in those the mechanism saw the router's queue.
+    router = parts.index("[router]\n" + queue)
+    parts[router] += f"\nvisible = {draw.choice(('true', 'false', 'false'))}"
     group_of = [str(number) for number, (_, count) in enumerate(groups) for _ in range(count)]
     short = {str(number) for number, (lines, _) in enumerate(groups) if "kB" in lines}
     return "\n\n".join(parts) + "\n", group_of, short

@@ -247,6 +247,13 @@ def clean_before(record, name, target, program, cases):
     return max(found, key=lambda kept: len(kept["clean"]), default=new)
 
 
+def forget_others(package, target, built):
+    """Leaves in a package's part of docs/soak.json nothing of another program than the one that was built."""
+    for rows in (package["clean"], package.get("begun", {})):
+        if rows.get(target, {}).get("program", built) != built:
+            del rows[target]
+
+
 def opened(name, packages, record, cases):
     """What this package still has to run; its part of the record is brought up to the programs that these sources build."""
     hashed = sources(name, packages)
@@ -263,6 +270,8 @@ def opened(name, packages, record, cases):
             change_shared(lambda clean: rows_of(clean, name)[target].update(sources=hashed))
             print(f"{name} {target}: the program that docs/soak.md calls clean", flush=True)
             continue
+        # What was clean, or begun, as it was built then says nothing of the program as it is built now.
+        change_shared(lambda clean: forget_others(clean[name], target, built))
         kept = clean_before(record, name, target, built, cases) | {"tests": len(tests), "ignored": len(ignored), "sources": hashed}
         # A record of before this script left ignored tests out has them, too.
         kept["clean"] = {test: seconds for test, seconds in kept["clean"].items() if test in tests}

@@ -158,11 +158,19 @@ def ahead_words(scenarios):
     return "The times of sensing were told ahead. " if any(map(announced, scenarios)) else ""
 
 
+def length_words(scenarios):
+    def known(scenario):
+        with (ROOT / scenario).open("rb") as file:
+            return tomllib.load(file)["radio"].get("sensing", {}).get("told", {}).get("length_known", False)
+
+    return ", with how long it would be (which `freeze+nudge` alone uses)" if any(map(known, scenarios)) else ""
+
+
 def told_words(scenarios, less):
     """What was told in the cells of `scenarios`, and what the default carries otherwise (`less`)."""
     return [
         "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
-        f"first moment. {ahead_words(scenarios)}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
+        f"first moment{length_words(scenarios)}. {ahead_words(scenarios)}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
         f"{less['late_untold']} of the limit where each burst is told {less['late_ms']} ms late and nobody tells the rate, and {less['late']} where the rate is told",
         "([told.md](told.md)).",
         "",
@@ -208,7 +216,7 @@ def told_page(reports, written):
         "",
         f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})). The first table is how most radios are:",
         f"the base station hears of each burst {LATE_MS} ms late (`radio.primary_user.detection_delay`), so that {LATE_MS} ms of packets are sent into the",
-        "burst and collide, and nobody tells it the channel's rate (`radio.rate_told = false`). In the next two tables one of the two is told. The last table",
+        "burst and collide, and nobody tells it the channel's rate (`radio.rate_told = false`). A burst's end is told at once. In the next two tables one of the two is told. The last table",
         "is without copies at the base station (`recover = false`). In all of them the sensing is told ahead.",
         "What the plain routers carry does not depend on what is told, but on how soon the radio itself falls silent.",
         "Columns and cases are those of table.md.",

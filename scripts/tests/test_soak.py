@@ -94,7 +94,13 @@ class Clean(unittest.TestCase):
             record = {}
             with mock.patch("builtins.print"):
                 self.assertEqual([test for *_, test in soak.opened("linkhold-wire", names, record, 300_000)], left)
-            self.assertEqual(self.rows(), {"a": {**row, "sources": "0123" if left else "4567"}})
+            # A row of another program would pass for one of this.
+            self.assertEqual(self.rows(), {} if left else {"a": {**row, "sources": "4567"}})
+            part = {"program": before, "cases": 300_000, "tests": 2, "when": "2026-11-26", "clean": {"one": 1.0}}
+            soak.change_shared(lambda clean, part=part: clean["linkhold-wire"].update({"begun": {"a": part}, "clean": {}}))
+            with mock.patch("builtins.print"):
+                self.assertEqual([test for *_, test in soak.opened("linkhold-wire", names, {}, 300_000)], ["two"] if not left else left)
+            self.assertEqual(set(soak.begun_of(soak.shared(), "linkhold-wire")), set() if left else {"a"})
         # What a run that was stopped left clean is run again only in another program.
         record["linkhold-wire"]["a"]["clean"]["one"] = 1.0
         for source, left in (("int main(int count, char **words) { return count; }", ["two"]), ("int main(void) { return 1; }", ["one", "two"])):

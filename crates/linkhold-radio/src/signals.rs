@@ -46,6 +46,9 @@ pub struct ToldConfig {
     /// ([`LinkEvent::effective_at`]): exact knowledge of how late the news is. Most real sources say no more
     /// than that it is so.
     pub start_known: bool,
+    /// Whether the start tells how long the silence will be, where that is fixed (quiet periods, channel
+    /// switches). A schedule that was announced says so anyway.
+    pub length_known: bool,
     /// Chance that a silence is not told.
     pub missed: Fraction,
     /// Mean number of silences a minute (Poisson) that are told and are none; at most
@@ -61,15 +64,18 @@ impl ToldConfig {
         late: Duration::ZERO,
         end_late: Duration::ZERO,
         start_known: true,
+        length_known: true,
         missed: Fraction::ZERO,
         false_per_minute: 0.0,
         false_length: Duration::from_millis(100),
     };
 
-    /// True if everything is told as the radio notices it, and nothing else.
+    /// True if every silence is told as the radio notices it, and none that is none. Whether its length or
+    /// its beginning is told with it does not count.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        Self { false_length: Self::EXACT.false_length, ..*self } == Self::EXACT
+        let Self { start_known, length_known, false_length, .. } = Self::EXACT;
+        Self { start_known, length_known, false_length, ..*self } == Self::EXACT
     }
 
     fn fits(&self) -> bool {
@@ -378,6 +384,7 @@ impl Teller {
     }
 
     fn emit_start(&self, now: Instant, effective: Instant, expected: Option<Duration>, out: &mut AirOutput) {
+        let expected = expected.filter(|_| self.config().length_known);
         let kind = LinkEventKind::FreezeStarted { scope: self.scope, cause: self.cause, expected };
         self.emit(now, effective, kind, out);
     }

@@ -114,6 +114,19 @@ fn since_when_is_told_or_not() {
 }
 
 #[test]
+fn how_long_it_will_be_is_told_or_not() {
+    for (length_known, told) in [(true, Some(MS(80))), (false, None)] {
+        let sensing = ToldConfig { length_known, ..late(5, 5) };
+        let mut bench = Bench::new(&SignalsConfig { sensing, ..SignalsConfig::default() }, 1);
+        bench.signals.started(SilenceSource::Sensing, AT(100), AT(100), Some(MS(80)), &mut bench.out);
+        bench.signals.step(&mut bench.out);
+        let [AirEvent::Link(event)] = bench.out.as_slice() else { panic!("one event") };
+        let LinkEventKind::FreezeStarted { expected, .. } = event.kind else { panic!("{event:?}") };
+        assert_eq!(expected, told);
+    }
+}
+
+#[test]
 fn a_share_of_silences_is_missed_and_the_others_are_told_whole() {
     let silences: Vec<(u64, u64)> = (0..4000).map(|n| (n * 100 + 10, n * 100 + 50)).collect();
     let told = ToldConfig { missed: Fraction::clamped(0.1), ..late(20, 2) };
@@ -217,6 +230,7 @@ proptest! {
             late: MS(late),
             end_late: MS(end_late),
             start_known: true,
+            length_known: true,
             missed: Fraction::clamped(missed),
             false_per_minute: alarms,
             false_length: MS(length),

@@ -174,6 +174,7 @@ fn any_told() -> impl Strategy<Value = ToldConfig> {
             late: ms(late),
             end_late: ms(end_late),
             start_known: late % 2 == 0,
+            length_known: end_late % 2 == 0,
             missed: Fraction::clamped(missed),
             false_per_minute,
             false_length: ms(length),

@@ -203,8 +203,8 @@ file_table! {
         /// exponential.
         default fixed: bool = false;
         /// From a burst's start to its detection. Until then frames are sent and collide; 0s: the cell is
-        /// silent at once, as an oracle's. Detectors of radars take 2 to 35 ms; docs/signals.md has what other
-        /// radios take.
+        /// silent at once, as an oracle's. Detectors of radars take 2 to 35 ms; docs/signals.md has what
+        /// other radios take.
         default detection_delay: Duration = "20ms";
         /// From a burst's end to the cell's resuming. 0s: as a radio that listens before it sends.
         default end_detection_delay: Duration = "0s";
@@ -315,8 +315,11 @@ file_table! {
         /// The same for a silence's end, and for a new channel's rate. Default: 0s.
         optional end_late: Duration;
         /// Whether the news says, too, since when it has been so, as a source with a clock of its own can.
-        /// False: it says only that it is so. Default: true.
+        /// Default: false, as with most sources, which say only that it is so.
         optional start_known: bool;
+        /// Whether the news of a start says, too, how long the silence will be, if that is fixed: of quiet
+        /// periods and channel switches. Default: as `announced` of the quiet periods; false of switches.
+        optional length_known: bool;
         /// Chance that a silence is not told. Default: 0.
         optional missed: Fraction;
         /// How often a silence is told that is none, at random, or "off"; at most 100/s. Default: "off".

@@ -40,7 +40,7 @@ pub(crate) fn resolve(
         detection_delay: *user.detection_delay,
         end_detection_delay: *user.end_detection_delay,
     };
-    let told = told::resolve(&user.told, file, reader);
+    let told = told::resolve(&user.told, false, file, reader);
     let Some(log) = &user.log else {
         let missing = |key: &str, meaning: &str| {
             // A value that was written but is wrong has been reported.

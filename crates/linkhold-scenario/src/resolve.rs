@@ -155,7 +155,7 @@ fn radio(
     };
     told::check_common(file, reader);
     let signals_of_stations = (radio.station_sensing.iter())
-        .map(|own| (StationId(*own.station), told::resolve(&own.told, file, reader)))
+        .map(|own| (StationId(*own.station), told::resolve(&own.told, *own.announced, file, reader)))
         .collect();
     let station_sensing = station_sensing(file, reader);
     let link = match *radio.mac {
@@ -204,11 +204,15 @@ fn radio(
             sensing: radio
                 .sensing
                 .as_ref()
-                .map(|own| told::resolve(&own.told, file, reader))
+                .map(|own| told::resolve(&own.told, *own.announced, file, reader))
                 .unwrap_or_default(),
             station_sensing: signals_of_stations,
             switching: told::switching(file, reader),
-            gaps: radio.trace.as_ref().map(|own| told::resolve(&own.told, file, reader)).unwrap_or_default(),
+            gaps: radio
+                .trace
+                .as_ref()
+                .map(|own| told::resolve(&own.told, false, file, reader))
+                .unwrap_or_default(),
             users: link.users_told,
         },
         sensing: sensing?,

@@ -180,14 +180,22 @@ fn told(scenario: &ResolvedScenario) -> String {
     }
     let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
     let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
+    let schedules = radio.sensing.iter().chain(radio.station_sensing.iter().map(|own| &own.sensing));
+    let (ahead, other) = if schedules.clone().any(|own| own.announced) {
+        ("quiet periods ahead, ", if schedules.clone().all(|own| own.announced) { "other " } else { "" })
+    } else {
+        ("", "")
+    };
     let silences = match (late.is_zero(), told::describe(radio)) {
-        (true, None) => "every silence at its first moment".to_owned(),
+        (true, None) => format!("{ahead}every {other}silence at its first moment"),
         (false, None) => {
-            format!("a primary user {late} after its burst begins, other silences at their first moment")
+            format!(
+                "{ahead}a primary user {late} after its burst begins, other silences at their first moment"
+            )
         }
-        (true, Some(more)) => more,
+        (true, Some(more)) => format!("{ahead}{more}"),
         (false, Some(more)) => format!(
-            "the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}"
+            "{ahead}the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}"
         ),
     };
     let told = if radio.rate_told {

@@ -12,8 +12,8 @@ use crate::read::{At, Reader, Spot};
 use crate::scalar::{Frequency, OrOff};
 use crate::spots::report_idle;
 
-/// What a source tells whose own table is `own`.
-pub(crate) fn resolve(own: &At<Told>, file: &File, reader: &Reader<'_>) -> ToldConfig {
+/// What a source tells whose own table is `own`. `announced`: its schedule is told in advance.
+pub(crate) fn resolve(own: &At<Told>, announced: bool, file: &File, reader: &Reader<'_>) -> ToldConfig {
     let common = &file.radio.told;
     let exact = ToldConfig::EXACT;
     let alarms = own.false_alarms.as_ref().or(common.false_alarms.as_ref());
@@ -22,7 +22,12 @@ pub(crate) fn resolve(own: &At<Told>, file: &File, reader: &Reader<'_>) -> ToldC
     let told = ToldConfig {
         late: either(|told| told.late.as_ref().map(|at| at.value), exact.late),
         end_late: either(|told| told.end_late.as_ref().map(|at| at.value), exact.end_late),
-        start_known: own.start_known.as_ref().or(common.start_known.as_ref()).is_none_or(|at| at.value),
+        start_known: own.start_known.as_ref().or(common.start_known.as_ref()).is_some_and(|at| at.value),
+        length_known: own
+            .length_known
+            .as_ref()
+            .or(common.length_known.as_ref())
+            .map_or(announced, |at| at.value),
         missed: own.missed.as_ref().or(common.missed.as_ref()).map_or(exact.missed, |at| at.value),
         false_per_minute: alarms.map_or(0.0, |at| per_minute(at, reader)),
         false_length: either(|told| told.false_length.as_ref().map(|at| *at.value), exact.false_length),
@@ -45,7 +50,7 @@ fn are_on(told: &Told) -> bool {
 /// switches, or where it has no other silence that they could be taken for.
 pub(crate) fn switching(file: &File, reader: &Reader<'_>) -> ToldConfig {
     let own = &file.radio.switching.told;
-    let told = resolve(own, file, reader);
+    let told = resolve(own, false, file, reader);
     if own.false_alarms.is_some() || may_switch(file) || !has_another_source(file) {
         return told;
     }
@@ -123,7 +128,7 @@ pub(crate) fn idle_without_silences<'f>(told: &'f Told, file: &'f File) -> Vec<&
     }
     let mut idle: Vec<&Spot> = Vec::new();
     idle.extend(told.late.iter().chain(&told.end_late).map(|at| &at.spot));
-    idle.extend(told.start_known.iter().map(|at| &at.spot));
+    idle.extend(told.start_known.iter().chain(&told.length_known).map(|at| &at.spot));
     idle.extend(told.missed.iter().map(|at| &at.spot));
     idle
 }
@@ -133,52 +138,60 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     let mut spots: Vec<&Spot> = Vec::new();
     spots.extend(told.late.iter().map(|at| &at.spot));
     spots.extend(told.end_late.iter().map(|at| &at.spot));
-    spots.extend(told.start_known.iter().map(|at| &at.spot));
+    spots.extend(told.start_known.iter().chain(&told.length_known).map(|at| &at.spot));
     spots.extend(told.missed.iter().map(|at| &at.spot));
     spots.extend(told.false_alarms.iter().map(|at| &at.spot));
     spots.extend(told.false_length.iter().map(|at| &at.spot));
     spots
 }
 
-/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late;
-/// `None` if nothing is.
+/// What of a radio's silences is told late, wrong or not at all, or more of than that they begin and end,
+/// beside what the radio itself notices late; `None` if nothing is.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();
     let mut others_exact = false;
-    let mut part = |name: &str, told: &ToldConfig| {
+    // A length that follows from an announced schedule is no further news.
+    let mut part = |name: &str, told: &ToldConfig, announced: bool| {
+        let told = &ToldConfig { length_known: told.length_known && !announced, ..*told };
         let text = format!("{name} {}", one(told));
-        others_exact |= told.is_exact();
-        if !told.is_exact() && !parts.contains(&text) {
+        let is_usual = told.is_exact() && !told.start_known && !told.length_known;
+        others_exact |= is_usual;
+        if !is_usual && !parts.contains(&text) {
             parts.push(text);
         }
     };
     for (index, channel) in radio.channels.iter().enumerate() {
         if channel.primary_user.is_some() {
-            part("primary users", &radio.signals.of_user(index));
+            // Nobody knows how long they stay.
+            part("primary users", &radio.signals.of_user(index), true);
         }
     }
-    if radio.sensing.is_some() {
-        part("quiet periods", sensing);
+    if let Some(own) = &radio.sensing {
+        part("quiet periods", sensing, own.announced);
     }
-    for (_, told) in station_sensing {
-        part("stations' quiet periods", told);
+    for (own, (_, told)) in radio.station_sensing.iter().zip(station_sensing) {
+        part("stations' quiet periods", told, own.sensing.announced);
     }
     if !radio.switching.scripted.is_empty() || radio.switching.policy == SwitchPolicy::OnPrimaryUser {
-        part("channel switches", switching);
+        part("channel switches", switching, false);
     }
     if matches!(radio.mac, Mac::Trace(_)) {
-        part("silences", gaps);
+        part("silences", gaps, true);
     }
     let others = if others_exact { "; other silences at their first moment" } else { "" };
     (!parts.is_empty()).then(|| parts.join("; ") + others)
 }
 
 fn one(told: &ToldConfig) -> String {
-    let ToldConfig { late, end_late, start_known, missed, false_per_minute, false_length } = told;
+    let ToldConfig { late, end_late, start_known, length_known, missed, false_per_minute, false_length } =
+        told;
     let mut text = format!("{late} late (ends {end_late})");
-    if !start_known {
-        text.push_str(", without saying since when");
+    if *start_known {
+        text.push_str(", with since when");
+    }
+    if *length_known {
+        text.push_str(", with how long they will be");
     }
     if *missed > Fraction::ZERO {
         text.push_str(&format!(", {} % not at all", 100.0 * missed.get()));

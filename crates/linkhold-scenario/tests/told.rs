@@ -23,6 +23,8 @@ fn refused(radio: &str) -> String {
 }
 
 const CELL: &str = "phy_rate = \"24Mbit/s\"\n";
+/// Silences as the radio notices them, and nothing more of them.
+const BARE: ToldConfig = ToldConfig { start_known: false, length_known: false, ..ToldConfig::EXACT };
 const USER: &str = "on_mean = \"300ms\"\noff_mean = \"1200ms\"\n";
 
 #[test]
@@ -32,7 +34,8 @@ fn without_a_word_a_burst_is_noticed_late_and_all_is_told_as_it_is_noticed() {
     let user = scenario.cases()[0].scenario.radio.channels[0].primary_user.expect("there is one");
     assert_eq!((user.detection_delay, user.end_detection_delay), (MS(20), Duration::ZERO));
     let told = signals(&text);
-    assert_eq!(told, SignalsConfig { users: vec![ToldConfig::EXACT], ..SignalsConfig::default() });
+    assert_eq!(told.users, [BARE]);
+    assert_eq!(told.switching, BARE);
     assert!(told.of_user(0).is_exact() && told.sensing.is_exact());
 }
 
@@ -50,14 +53,49 @@ fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_ou
         late: MS(20),
         end_late: MS(2),
         start_known: false,
+        length_known: false,
         missed: Fraction::clamped(0.01),
         false_per_minute: 1.0,
         false_length: MS(100),
     };
     assert_eq!(told.users, [ToldConfig { late: MS(40), false_length: MS(250), ..common }]);
-    assert_eq!(told.sensing, ToldConfig { missed: Fraction::ZERO, false_per_minute: 0.0, ..common });
-    assert_eq!(told.station_sensing, [(StationId(1), ToldConfig { end_late: MS(9), ..common })]);
+    // Their schedules are announced.
+    let announced = ToldConfig { length_known: true, ..common };
+    assert_eq!(told.sensing, ToldConfig { missed: Fraction::ZERO, false_per_minute: 0.0, ..announced });
+    assert_eq!(told.station_sensing, [(StationId(1), ToldConfig { end_late: MS(9), ..announced })]);
     assert_eq!(told.switching, ToldConfig { late: MS(0), start_known: true, ..common });
+}
+
+#[test]
+fn how_long_a_silence_will_be_is_told_where_its_schedule_is_or_a_key_says_so() {
+    let sensing = "[radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n";
+    let known = |more: &str| {
+        let told = signals(&format!("{CELL}switches = [{{ at = \"3s\", to_channel = 0 }}]\n{sensing}{more}"));
+        (told.sensing.length_known, told.switching.length_known)
+    };
+    assert_eq!(known(""), (true, false));
+    assert_eq!(known("announced = false\n"), (false, false));
+    assert_eq!(known("told.length_known = false\n"), (false, false));
+    assert_eq!(known("announced = false\n[radio.told]\nlength_known = true\n"), (true, true));
+    assert_eq!(known("[radio.switching.told]\nlength_known = true\n"), (true, true));
+    let summary = |more: &str| {
+        let text = format!("{CELL}{sensing}{more}[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n");
+        parse(&text, &[]).expect("the file is right").summary()
+    };
+    for (more, told) in [
+        ("", "quiet periods ahead, every other silence at its first moment"),
+        ("announced = false\n", "  every silence at its first moment"),
+        (
+            "announced = false\ntold.length_known = true\n",
+            "quiet periods 0s late (ends 0s), with how long they will be",
+        ),
+        (
+            "told.start_known = true\n",
+            "quiet periods ahead, quiet periods 0s late (ends 0s), with since when",
+        ),
+    ] {
+        assert!(summary(more).contains(told), "{told}\nin\n{}", summary(more));
+    }
 }
 
 #[test]

@@ -22,8 +22,8 @@ pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Re
         return Ok(mesh::network(mesh, config.nodes, &plan.pairs, at_senders)?.seed_hash(seed));
     }
     let mut cell = plain_cell(scenario, seed)?;
-    if !scenario.router_visible {
-        cell = cell.with_hidden_queue();
+    if scenario.router_visible {
+        cell = cell.with_visible_queue();
     }
     for placed in &scenario.mechanisms {
         cell = match placed.place {

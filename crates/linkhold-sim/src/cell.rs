@@ -49,7 +49,7 @@ impl CellBuilder {
             wire_down,
             wire_up,
             taps: Vec::new(),
-            queue_visible: true,
+            queue_visible: false,
             host_delay: Duration::ZERO,
         }
     }
@@ -73,11 +73,11 @@ impl CellBuilder {
         self
     }
 
-    /// No mechanism hears of room in the base station's queue or gets packets back from it, as with most
-    /// real drivers.
+    /// The mechanism next to the radio hears of room in the base station's queue and can get packets back
+    /// from it; most real drivers offer neither.
     #[must_use]
-    pub fn with_hidden_queue(mut self) -> Self {
-        self.queue_visible = false;
+    pub fn with_visible_queue(mut self) -> Self {
+        self.queue_visible = true;
         self
     }
 

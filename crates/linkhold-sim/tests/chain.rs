@@ -48,7 +48,6 @@ fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
     let plan = Plan::new(scenario, seed).expect("it is valid");
     let mut network =
         CellBuilder::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, down, up)
-            .with_hidden_queue()
             .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
             .build();
     let recorder = Recorder::new(scenario.output.series_interval, goodput_limit(scenario, &plan), &network);

@@ -59,11 +59,11 @@ fn cell_of(stations: u32, primary_user: Option<PrimaryUserConfig>) -> CellBuilde
 }
 
 fn network(mechanism: Box<dyn Mechanism>) -> Network {
-    cell().tap(NodeId::BaseStation, mechanism).build()
+    cell().tap(NodeId::BaseStation, mechanism).with_visible_queue().build()
 }
 
 fn behind_a_hidden_queue(mechanism: Box<dyn Mechanism>) -> Network {
-    cell().tap(NodeId::BaseStation, mechanism).with_hidden_queue().build()
+    cell().tap(NodeId::BaseStation, mechanism).build()
 }
 
 fn metrics<H>(engine: &Engine<H>) -> Metrics

@@ -204,9 +204,7 @@ fn shares(config: &DsaSyncConfig, row: Row) -> Shares {
     let air = Air::new(scenario.radio, 1).expect("a valid radio");
     let pipe = || WiredPipe::new(Some(BitRate::from_mbps(1000)), Duration::from_millis(rtt_ms / 2), 10_000);
     let mechanism = config.build(0).expect("valid settings");
-    let cell = CellBuilder::new(air, stations, pipe(), pipe())
-        .with_hidden_queue()
-        .tap(NodeId::BaseStation, mechanism);
+    let cell = CellBuilder::new(air, stations, pipe(), pipe()).tap(NodeId::BaseStation, mechanism);
     let mut network = cell.build();
     let world = World::new(&mut network, flooded);
     let mut engine = Engine::new(network, world);

@@ -7,7 +7,7 @@ use linkhold_sim::run_case;
 use proptest::prelude::*;
 
 const HEAD: &str = "schema = \"linkhold.scenario/1\"\nname = \"told\"\n";
-const CELL: &str = "[wired]\nrtt = \"40ms\"\n[radio]\nphy_rate = \"24Mbit/s\"\nrate_told = true\n\
+const CELL: &str = "[wired]\nrtt = \"40ms\"\n[router]\nvisible = true\n[radio]\nphy_rate = \"24Mbit/s\"\nrate_told = true\n\
     [radio.primary_user]\non_mean = \"200ms\"\noff_mean = \"1300ms\"\ndetection_delay = \"0s\"\n\
     [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n";
 

@@ -53,6 +53,8 @@ struct Drawn {
     user: bool,
     sensing: bool,
     station_sensing: bool,
+    rate_told: bool,
+    visible: bool,
     mechanism: usize,
     /// By flow: downlink, station, kbit/s, bytes a datagram, version 6.
     flows: Vec<(bool, u32, u32, u32, bool)>,
@@ -64,23 +66,23 @@ fn any_cell() -> impl Strategy<Value = Drawn> {
     (
         0..MACS.len(),
         (queue.clone(), queue, 2u32..200),
-        any::<[bool; 3]>(),
+        any::<[bool; 5]>(),
         0usize..4,
         prop::collection::vec(flow, 1..5),
     )
-        .prop_map(
-            |(mac, (router, station, limit), [user, sensing, station_sensing], mechanism, flows)| Drawn {
-                mac,
-                queues: [router.0, station.0],
-                in_silence: [router.1, station.1],
-                limit,
-                user,
-                sensing,
-                station_sensing,
-                mechanism,
-                flows,
-            },
-        )
+        .prop_map(|(mac, (router, station, limit), switches, mechanism, flows)| Drawn {
+            mac,
+            queues: [router.0, station.0],
+            in_silence: [router.1, station.1],
+            limit,
+            user: switches[0],
+            sensing: switches[1],
+            station_sensing: switches[2],
+            rate_told: switches[3],
+            visible: switches[4],
+            mechanism,
+            flows,
+        })
 }
 
 impl Drawn {
@@ -89,6 +91,9 @@ impl Drawn {
         let mut text = format!(
             "schema = \"linkhold.scenario/1\"\nname = \"datagrams\"\nduration = \"14s\"\n[radio]\nmac = \"{mac}\"\nstations = 2\n{rest}"
         );
+        if self.rate_told && mac != "trace" {
+            text.push_str("rate_told = true\n");
+        }
         if self.user && mac != "trace" {
             text.push_str(
                 "primary_user = { on_mean = \"80ms\", off_mean = \"300ms\", detection_delay = \"15ms\" }\n",
@@ -109,6 +114,9 @@ impl Drawn {
                 "[{name}]\nqueue = \"{queue}\"\nlimit = \"{}pkt\"\nin_silence = \"{in_silence}\"\n",
                 self.limit
             ));
+            if name == "router" && self.visible {
+                text.push_str("visible = true\n");
+            }
         }
         for &(downlink, station, kbps, datagram, v6) in &self.flows {
             let direction = if downlink { "downlink" } else { "uplink" };

@@ -254,7 +254,7 @@ fn data_flows<'a>(
 }
 
 /// iperf3's connections of which no SYN was ever sent, because its control connection did not come about in
-/// the time of the run: flows that carried nothing, as in the simulator.
+/// the time of the run: flows that carried nothing, as in the simulator. They come after all others.
 fn never_begun(
     data: &[DataFlow<'_>],
     workload: &Workload,

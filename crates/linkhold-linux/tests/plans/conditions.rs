@@ -192,7 +192,7 @@ pub const TOLD_LATE: Conditions = Conditions {
 pub const TOLD_LATE_SEVERAL: Conditions = Conditions {
     name: "told late, several",
     scenario: Source::File("told-late.toml"),
-    set: &["duration=13s", "warm_up=3s"],
+    set: &["duration=13s", "warm_up=3s", "radio.rate_told=true"],
     cases: &["no-copies", "both"],
     congestion: CUBIC,
     seeds: &[1, 2, 3],

@@ -30,7 +30,7 @@ pub(super) const SPEC: KernelSpec = KernelSpec {
          `linkhold testbed reproductions/dsasync/fig4/scenario.toml --set KEY=VALUE`",
     )],
     told: &[
-        "The mechanism is told the radio's rate, and each silence at the moment when it begins and ends: an oracle, as in \
+        "The mechanism is told the radio's rate, sensing ahead, and each burst as it begins and ends: an oracle, as in \
          the simulator. Here what is told takes the way through the agent's control socket.",
         "\"linux\": this kernel's TCP as it is (SACK, timestamps, RACK and tail loss probes, its delayed ACKs, windows \
          that it sizes by itself), with the congestion control that the scenario names (cubic; the paper names none). The \
