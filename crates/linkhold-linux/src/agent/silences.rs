@@ -408,10 +408,15 @@ impl Silences {
         let announced = self.tables.iter().flat_map(|table| table.of(scope, cause));
         let times =
             announced.filter(|active| active.from > now).flat_map(|active| [active.from, active.until]);
-        for check in times.map(|at| Check { at, scope, cause }) {
-            if !self.checks.contains(&check) {
-                self.checks.push(check);
-            }
+        let checks: Vec<Check> = times.map(|at| Check { at, scope, cause }).collect();
+        for check in checks {
+            self.add_check(check);
+        }
+    }
+
+    fn add_check(&mut self, check: Check) {
+        if !self.checks.contains(&check) {
+            self.checks.push(check);
         }
         if self.checks.len() > MAX_CHECKS {
             self.checks.sort_unstable_by_key(|check| check.at);
@@ -476,6 +481,11 @@ impl Silences {
             }
         }
         self.note_checks(scope, cause, now);
+        // The mechanism may take that end for the end of one that was announced and that it was not told is
+        // called off.
+        if at > now && self.is_shared(scope, cause) {
+            self.add_check(Check { at, scope, cause });
+        }
         // One that begins takes the place of those before it.
         let lasts = |table: &SilenceTable| {
             table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)

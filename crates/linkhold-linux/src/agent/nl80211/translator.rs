@@ -87,10 +87,12 @@ impl<T: PartialEq> UnderWay<T> {
     }
 
     /// True if `next` takes the place of this one and whoever is told of `next` alone would keep both: it has
-    /// another cause, or was announced for a time that is now not that of the switch.
+    /// another cause, is announced for later while this one lasts, or was announced for a time that is now not
+    /// that of the switch.
     fn is_superseded_by(&self, next: &Self, now: Instant) -> bool {
         let told_twice = is_told_twice((self.from, self.expected_end), (next.from, next.expected_end));
-        self.until > now && (self.what != next.what || (self.from > now && !told_twice))
+        let lasts = self.from <= now;
+        self.until > now && (self.what != next.what || if lasts { next.from > now } else { !told_twice })
     }
 }
 

@@ -439,7 +439,10 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 		return false;
 	if (new_state == TCP_CA_Loss) {
 		if (!spares(sk, kept)) {
-			/* Its own timeout. A silence that begins before the next ACK must not give back what this took. */
+			/* Its own timeout. A silence that begins before the next ACK must not give back what this took. For a
+			 * repeated timeout the kernel asks for no threshold: what we lent stays, but for less than it may be. */
+			if (kept->owed && tcp_sk(sk)->snd_ssthresh < 2)
+				tcp_sk(sk)->snd_ssthresh = 2;
 			kept->owed = 0;
 			keep(sk, kept, false);
 			return false;
