@@ -6,7 +6,7 @@ use crate::document::{Node, Value};
 use crate::traces::Traces;
 
 /// How a text begins that was written anew.
-pub(crate) const HEADER: &str = "# What linkhold ran: ";
+const HEADER: &str = "# What linkhold ran: ";
 
 /// The scenario file of what `document` is: `text` if that says it already, otherwise the document written
 /// anew.

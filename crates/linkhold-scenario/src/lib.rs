@@ -167,12 +167,6 @@ impl Scenario {
         &self.as_run
     }
 
-    /// True if something lay over the file, so that [`as_run`](Self::as_run) was written anew.
-    #[must_use]
-    pub fn is_changed(&self) -> bool {
-        self.as_run.starts_with(as_run::HEADER)
-    }
-
     /// What is wrong at `key` (as in `flows[0].source`) of the case `name` for one who runs it: a problem
     /// with the place where the file, a `--set` or the case's own `set` says it. A key of the case's own
     /// table, such as `mechanism`, is looked for there first.

@@ -334,8 +334,14 @@ fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(out.join("run.json")).expect("read")).expect("JSON");
     assert_eq!(report["compare"][0]["baseline"], "none");
-    assert_eq!(fs::read_to_string(out.join("scenario.toml")).expect("read"), SCENARIO);
     let commit = report["program"]["commit"].as_str().expect("a commit");
+    let written = format!("# Written by linkhold {} (commit {commit}).\n", env!("CARGO_PKG_VERSION"));
+    let kept = fs::read_to_string(out.join("scenario.toml")).expect("read");
+    assert_eq!(kept, format!("{written}{SCENARIO}"));
+    // What is kept of a kept one names its own program alone.
+    linkhold(folder.path(), &["run", "a/b/scenario.toml", "--out", "again"]).assert().success();
+    assert_eq!(fs::read_to_string(folder.path().join("again/scenario.toml")).expect("read"), kept);
+    fs::remove_dir_all(folder.path().join("again")).expect("it is there");
     assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
     let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short=12", "HEAD"];
     match std::process::Command::new("git").args(git).output() {
@@ -409,9 +415,9 @@ fn a_named_baseline_is_what_the_others_are_compared_with() {
     let told = report["scenario"]["facts"].to_string();
     // It shows a usual base station, and says which case is an oracle.
     for wanted in [
-        "told: a primary user 20ms after its burst begins, other silences at their first moment; nobody tells the rate",
-        "case: oracle: dsasync, preset recommended, with keys of its own; told: every silence at its first moment, \
-         and the channel's exact rate",
+        "told: quiet periods ahead, a primary user 20ms after its burst begins, other silences at their first moment; nobody tells the rate",
+        "case: oracle: dsasync, preset recommended, with keys of its own; told: quiet periods ahead, every other \
+         silence at its first moment, and the channel's exact rate",
     ] {
         assert!(told.contains(wanted), "{wanted}: {told}");
     }

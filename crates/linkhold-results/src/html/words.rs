@@ -347,7 +347,12 @@ mod tests {
     fn a_report_says_what_was_told_and_what_happens_otherwise_with_the_measured_numbers() {
         let (mut report, _) = crate::sample::run(2);
         assert!(!setting(&report).contains("What the mechanisms were told"));
-        report.scenario.facts.push(TOLD_AT_ONCE.to_owned());
+        for told in ["every", "quiet periods ahead, every other"] {
+            let mut report = report.clone();
+            report.scenario.facts.push(format!("told: {told} {TOLD_AT_ONCE}"));
+            assert!(setting(&report).contains("What the mechanisms were told"), "{told}");
+        }
+        report.scenario.facts.push(format!("told: every {TOLD_AT_ONCE}"));
         let text = setting(&report);
         let told = include_str!("../../../../docs/testbed/told.json");
         let told: serde_json::Value = serde_json::from_str(told).unwrap();

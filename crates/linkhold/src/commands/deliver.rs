@@ -8,6 +8,9 @@ use linkhold_scenario::Scenario;
 use crate::Failure;
 use crate::output::{OutputFolder, print, width};
 
+/// How the kept scenario begins.
+const WRITTEN_BY: &str = "# Written by ";
+
 /// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
 pub(super) fn deliver(
     scenario: &Scenario,
@@ -49,11 +52,13 @@ fn write(
     }
     parquet.finish().map_err(fail)?;
     folder.write("run.json", json)?;
-    if scenario.is_changed() {
-        let text = format!("# Written by {}.\n{}", report.program, scenario.as_run());
-        folder.write("scenario.toml", &text)?;
-    } else {
-        folder.write("scenario.toml", scenario.as_run())?;
-    }
+    // Keys that the file does not name have the defaults of the program that ran it. A file that an earlier
+    // run kept names that one's.
+    let ran = scenario.as_run();
+    let ran = match ran.split_once('\n') {
+        Some((first, rest)) if first.starts_with(WRITTEN_BY) => rest,
+        Some(_) | None => ran,
+    };
+    folder.write("scenario.toml", &format!("{WRITTEN_BY}{}.\n{ran}", report.program))?;
     folder.write("report.html", &render_run(report, series, scenario.as_run()))
 }

@@ -86,9 +86,9 @@ impl<T: PartialEq> UnderWay<T> {
         Self { what, from, expected_end: expected.map(|length| from + length), until: from + at_most }
     }
 
-    /// True if `next` takes the place of this one and whoever is told of `next` alone would keep both: it has
-    /// another cause, is announced for later while this one lasts, or was announced for a time that is now not
-    /// that of the switch.
+    /// True if `next` takes the place of this one and whoever is told of `next` alone would keep both: it
+    /// has another cause, is announced for later while this one lasts, or was announced for a time that is
+    /// now not that of the switch.
     fn is_superseded_by(&self, next: &Self, now: Instant) -> bool {
         let told_twice = is_told_twice((self.from, self.expected_end), (next.from, next.expected_end));
         let lasts = self.from <= now;

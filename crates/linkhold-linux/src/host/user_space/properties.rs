@@ -178,8 +178,8 @@ proptest! {
         for (at, step) in steps.iter().enumerate() {
             let running = told(&sender).is_some_and(|quiet| sender.board.now_ns < quiet.until);
             if matches!(step, Step::Freeze) && !running && sender.board.kept.phase == SENDING {
-                // Where a reduction is owed, the silence before still concerns the sender, whose window may have grown
-                // since, if that silence ended before the sender noticed that it had begun.
+                // Where a reduction is owed, the silence before still concerns the sender, whose window may
+                // have grown since, if that silence ended before the sender noticed that it had begun.
                 let had = window(&sender);
                 most = if sender.board.kept.owed == 0 { Some(had) } else { most.map(|most: u32| most.max(had)) };
             }
