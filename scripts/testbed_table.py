@@ -146,10 +146,14 @@ def from_raw(kept):
     return reports
 
 
+def radio_of(scenario):
+    with (ROOT / scenario).open("rb") as file:
+        return tomllib.load(file)["radio"]
+
+
 def announced(scenario):
     """Whether `scenario` tells the mechanism ahead when the radio will sense."""
-    with (ROOT / scenario).open("rb") as file:
-        radio = tomllib.load(file)["radio"]
+    radio = radio_of(scenario)
     sensing = [*radio.get("station_sensing", []), *([radio["sensing"]] if "sensing" in radio else [])]
     return any(one.get("announced", True) for one in sensing)
 
@@ -159,11 +163,8 @@ def ahead_words(scenarios):
 
 
 def length_words(scenarios):
-    def known(scenario):
-        with (ROOT / scenario).open("rb") as file:
-            return tomllib.load(file)["radio"].get("sensing", {}).get("told", {}).get("length_known", False)
-
-    return ", with how long it would be (which `freeze+nudge` alone uses)" if any(map(known, scenarios)) else ""
+    known = any(radio_of(scenario).get("sensing", {}).get("told", {}).get("length_known") for scenario in scenarios)
+    return ", with how long it would be (which `freeze+nudge` alone uses)" if known else ""
 
 
 def told_words(scenarios, less):

@@ -33,9 +33,13 @@ use linkhold_sim::run_case;
 const SEEDS: u64 = 4;
 const LEAST: f64 = 0.8;
 const LEAST_OF_ALL: f64 = 0.95;
+/// Of cells that miss [`LEAST`] ([`is_missed`]). Set after measuring.
+const LEAST_OF_MISSED: f64 = 0.75;
 /// Of hosts without timestamps. Set after measuring: in 20 of 80 cells the uploads have less than [`LEAST`],
-/// least where three stations share a radio of which nobody tells the rate; the least has 0.598.
-const LEAST_WITHOUT_TIMESTAMPS: f64 = 0.59;
+/// least where three stations share a radio of which nobody tells the rate.
+const LEAST_WITHOUT_TIMESTAMPS: f64 = 0.6;
+/// Of the one cell that misses that, too: it has 0.598.
+const LEAST_OF_MISSED_WITHOUT_TIMESTAMPS: f64 = 0.59;
 
 /// Which cell of the plan.
 #[derive(Clone, Copy)]
@@ -53,14 +57,28 @@ struct Cell {
     timestamps: bool,
 }
 
-/// Cells in which uploads have 0.76, 0.77 and 0.78 of their part: bursts told 20 ms late take from them what
-/// their senders alone send again.
+/// Cells in which uploads have 0.76, 0.77 and 0.78 of their part, or 0.598 without timestamps: bursts told
+/// 20 ms late take from them what their senders alone send again.
 fn is_missed(cell: Cell) -> bool {
     let is = |rate, rtt, stations, uploads| {
         (cell.rate, cell.rtt, cell.stations, cell.uploads) == (rate, rtt, stations, uploads)
     };
-    let late = is(20, 100, 1, 1) || is(5, 100, 1, 8) || is(20, 3, 3, 2);
-    cell.rate_told && cell.bursts && cell.timestamps && late
+    let missed = match (cell.rate_told, cell.timestamps) {
+        (true, true) => is(20, 100, 1, 1) || is(5, 100, 1, 8) || is(20, 3, 3, 2),
+        (false, false) => is(20, 100, 3, 2),
+        (true, false) | (false, true) => false,
+    };
+    cell.bursts && missed
+}
+
+/// Least part of each direction.
+fn least(cell: Cell) -> f64 {
+    match (cell.timestamps, is_missed(cell)) {
+        (true, false) => LEAST,
+        (true, true) => LEAST_OF_MISSED,
+        (false, false) => LEAST_WITHOUT_TIMESTAMPS,
+        (false, true) => LEAST_OF_MISSED_WITHOUT_TIMESTAMPS,
+    }
 }
 
 fn scenario(cell: Cell) -> Scenario {
@@ -157,18 +175,17 @@ fn check(rate_told: bool, timestamps: bool) {
     // Without timestamps a part of the cells is enough to see that the estimate works.
     let rates: &[u32] = if timestamps { &[5, 20, 50] } else { &[5, 20] };
     let rtts: &[u32] = if timestamps { &[3, 20, 100] } else { &[3, 100] };
-    let least = if timestamps { LEAST } else { LEAST_WITHOUT_TIMESTAMPS };
     for bursts in [false, true] {
         for (stations, downloads, uploads) in [(1, 1, 1), (1, 1, 4), (3, 1, 1), (1, 8, 8), (3, 2, 2)] {
             for (rate, rtt) in rates.iter().flat_map(|&rate| rtts.iter().map(move |&rtt| (rate, rtt))) {
                 let cell = Cell { rate_told, rate, rtt, stations, downloads, uploads, bursts, timestamps };
-                if is_missed(cell) {
-                    continue;
-                }
                 let [plain, dsasync] = measure(&scenario(cell));
                 let [all, with] = [plain, dsasync].map(|[down, up]| down.0 + up.0);
                 let holds = with >= LEAST_OF_ALL * all
-                    && plain.iter().zip(&dsasync).all(|(plain, way)| way.0 >= least * plain.0.min(all / 2.0));
+                    && plain
+                        .iter()
+                        .zip(&dsasync)
+                        .all(|(plain, way)| way.0 >= least(cell) * plain.0.min(all / 2.0));
                 let [plain, dsasync] = [plain, dsasync].map(|[down, up]| {
                     format!("down {:.2} Mbit/s, {:.0} ms, up {:.2}, {:.0} ms", down.0, down.1, up.0, up.1)
                 });

@@ -399,24 +399,20 @@ impl Silences {
         sources > 1 || self.checks.iter().any(|check| (check.scope, check.cause) == (scope, cause))
     }
 
-    /// Notes when the mechanism is to hear again how this scope is. To be called before and after each
-    /// change, because either may take out what the mechanism still expects.
-    fn note_checks(&mut self, scope: Scope, cause: Cause, now: Instant) {
+    /// Notes when the mechanism is to hear again how this scope is: where something announced begins or ends,
+    /// and at `end`, an end that is told for later. To be called before and after each change, because either
+    /// may take out what the mechanism still expects.
+    fn note_checks(&mut self, scope: Scope, cause: Cause, now: Instant, end: Option<Instant>) {
         if !self.is_shared(scope, cause) {
             return;
         }
         let announced = self.tables.iter().flat_map(|table| table.of(scope, cause));
         let times =
             announced.filter(|active| active.from > now).flat_map(|active| [active.from, active.until]);
-        let checks: Vec<Check> = times.map(|at| Check { at, scope, cause }).collect();
-        for check in checks {
-            self.add_check(check);
-        }
-    }
-
-    fn add_check(&mut self, check: Check) {
-        if !self.checks.contains(&check) {
-            self.checks.push(check);
+        for check in times.chain(end.filter(|end| *end > now)).map(|at| Check { at, scope, cause }) {
+            if !self.checks.contains(&check) {
+                self.checks.push(check);
+            }
         }
         if self.checks.len() > MAX_CHECKS {
             self.checks.sort_unstable_by_key(|check| check.at);
@@ -448,9 +444,9 @@ impl Silences {
         expected: Option<Duration>,
     ) -> Result<bool, TooManySilences> {
         let place = self.place(source);
-        self.note_checks(scope, cause, now);
+        self.note_checks(scope, cause, now, None);
         let until = self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
-        self.note_checks(scope, cause, now);
+        self.note_checks(scope, cause, now, None);
         let by = expected.map(|length| from + length);
         let covers = |table: &SilenceTable| table.covers(scope, cause, from.max(now), by, until, from > now);
         Ok(!self.others(place).any(covers))
@@ -460,7 +456,7 @@ impl Silences {
     pub fn end(&mut self, source: Source, scope: Scope, cause: Cause, now: Instant, at: Instant) -> Ended {
         let own = self.place(source);
         let later = at.max(now);
-        self.note_checks(scope, cause, now);
+        self.note_checks(scope, cause, now, None);
         let mut over = match self.anothers(own, scope, cause, later).filter(|_| source == Source::Told) {
             // A silence that lasts is meant before one that is only announced.
             Some(place) => {
@@ -480,12 +476,9 @@ impl Silences {
                 }
             }
         }
-        self.note_checks(scope, cause, now);
         // The mechanism may take that end for the end of one that was announced and that it was not told is
         // called off.
-        if at > now && self.is_shared(scope, cause) {
-            self.add_check(Check { at, scope, cause });
-        }
+        self.note_checks(scope, cause, now, Some(at));
         // One that begins takes the place of those before it.
         let lasts = |table: &SilenceTable| {
             table.begun(scope, cause, later).last().is_some_and(|last| last.until > later)
