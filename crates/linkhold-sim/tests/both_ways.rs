@@ -31,6 +31,8 @@ use linkhold_scenario::Scenario;
 use linkhold_sim::run_case;
 
 const SEEDS: u64 = 4;
+/// Of a cell that misses its check with [`SEEDS`]: a direction's goodput of four seeds is off by a tenth.
+const MORE_SEEDS: u64 = 16;
 const LEAST: f64 = 0.8;
 const LEAST_OF_ALL: f64 = 0.95;
 /// Of cells that miss [`LEAST`] ([`is_missed`]). Set after measuring.
@@ -38,8 +40,6 @@ const LEAST_OF_MISSED: f64 = 0.75;
 /// Of hosts without timestamps. Set after measuring: in 20 of 80 cells the uploads have less than [`LEAST`],
 /// least where three stations share a radio of which nobody tells the rate.
 const LEAST_WITHOUT_TIMESTAMPS: f64 = 0.6;
-/// Of the one cell that misses that, too: it has 0.598.
-const LEAST_OF_MISSED_WITHOUT_TIMESTAMPS: f64 = 0.59;
 
 /// Which cell of the plan.
 #[derive(Clone, Copy)]
@@ -57,18 +57,13 @@ struct Cell {
     timestamps: bool,
 }
 
-/// Cells in which uploads have 0.76, 0.77 and 0.78 of their part, or 0.598 without timestamps: bursts told
-/// 20 ms late take from them what their senders alone send again.
+/// Cells in which uploads have 0.77 and 0.79 of their part: bursts told 20 ms late take from them what their
+/// senders alone send again.
 fn is_missed(cell: Cell) -> bool {
     let is = |rate, rtt, stations, uploads| {
         (cell.rate, cell.rtt, cell.stations, cell.uploads) == (rate, rtt, stations, uploads)
     };
-    let missed = match (cell.rate_told, cell.timestamps) {
-        (true, true) => is(20, 100, 1, 1) || is(5, 100, 1, 8) || is(20, 3, 3, 2),
-        (false, false) => is(20, 100, 3, 2),
-        (true, false) | (false, true) => false,
-    };
-    cell.bursts && missed
+    cell.bursts && cell.rate_told && cell.timestamps && (is(5, 100, 1, 8) || is(20, 3, 3, 2))
 }
 
 /// Least part of each direction.
@@ -76,8 +71,7 @@ fn least(cell: Cell) -> f64 {
     match (cell.timestamps, is_missed(cell)) {
         (true, false) => LEAST,
         (true, true) => LEAST_OF_MISSED,
-        (false, false) => LEAST_WITHOUT_TIMESTAMPS,
-        (false, true) => LEAST_OF_MISSED_WITHOUT_TIMESTAMPS,
+        (false, _) => LEAST_WITHOUT_TIMESTAMPS,
     }
 }
 
@@ -104,16 +98,16 @@ fn scenario(cell: Cell) -> Scenario {
 type Way = (f64, f64);
 
 /// What the plain router and `dsasync` give downloads and uploads.
-fn measure(scenario: &Scenario) -> [[Way; 2]; 2] {
+fn measure(scenario: &Scenario, seeds: u64) -> [[Way; 2]; 2] {
     let mut ways = [[(0.0, 0.0); 2]; 2];
     for (case, ways) in scenario.cases().iter().zip(&mut ways) {
-        for seed in 1..=SEEDS {
+        for seed in 1..=seeds {
             let (record, _) = run_case(case, seed).expect("it is valid");
             for (direction, way) in
                 [FlowDirection::Downlink, FlowDirection::Uplink].into_iter().zip(&mut *ways)
             {
                 let flows = || record.flows.iter().filter(|flow| flow.direction == direction);
-                let runs = SEEDS as f64;
+                let runs = seeds as f64;
                 way.0 += flows().map(|flow| flow.goodput_bps / 1e6).sum::<f64>() / runs;
                 way.1 +=
                     flows().map(|flow| flow.delay_p50_s * 1e3).sum::<f64>() / flows().count() as f64 / runs;
@@ -146,11 +140,12 @@ fn over_two_links(folder: &Path, down: u64, up: u64, rtt: u32) -> Scenario {
     Scenario::from_toml(&text, "links.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// Cells in which the upload has 0.72, 0.41, 0.45 and 0.76 of its part. Where the link upward is four times
-/// the one downward, the download is given as much as the upload may send, as on a radio that both share: it
-/// only queues, and the upload's ACKs wait behind that (`round_trip/both_ways.rs`, equal parts). In the
-/// others ACKs that waited here let the station send in bursts.
-const MISSED_BY_UPLOADS: [(u64, u64, u32); 4] = [(20, 5, 3), (5, 20, 3), (5, 20, 20), (20, 20, 3)];
+/// Cells in which the upload has 0.75, 0.40 and 0.46 of its part, with the least that each has to have (set after
+/// measuring). Where the link upward is four times the one downward, the download is given as much as the upload may
+/// send, as on a radio that both share: it only queues, and the upload's ACKs wait behind that
+/// (`round_trip/both_ways.rs`, equal parts). In the other, ACKs that waited here let the station send in bursts.
+const MISSED_BY_UPLOADS: [((u64, u64, u32), f64); 3] =
+    [((20, 5, 3), 0.7), ((5, 20, 3), 0.37), ((5, 20, 20), 0.42)];
 
 #[test]
 fn directions_that_share_nothing_have_what_each_has_over_a_fifo() {
@@ -158,16 +153,26 @@ fn directions_that_share_nothing_have_what_each_has_over_a_fifo() {
     let mut failed = Vec::new();
     for (down, up) in [(20, 5), (20, 2), (5, 20), (20, 20)] {
         for rtt in [3, 20, 100] {
-            let [plain, dsasync] = measure(&over_two_links(folder.path(), down, up, rtt));
-            let holds = plain.iter().zip(&dsasync).all(|(plain, way)| way.0 >= LEAST * plain.0);
+            let [plain, dsasync] = measure(&over_two_links(folder.path(), down, up, rtt), SEEDS);
+            let missed = MISSED_BY_UPLOADS.iter().find(|(cell, _)| *cell == (down, up, rtt));
+            let least = [LEAST, missed.map_or(LEAST, |(_, least)| *least)];
+            let holds =
+                (plain.iter().zip(&dsasync).zip(least)).all(|((plain, way), least)| way.0 >= least * plain.0);
             let what = format!("{down} and {up} Mbit/s, {rtt} ms: plain {plain:.2?}; dsasync {dsasync:.2?}");
             println!("{}{what}", if holds { "" } else { "FAILED " });
-            if !holds && !MISSED_BY_UPLOADS.contains(&(down, up, rtt)) {
+            if !holds {
                 failed.push(what);
             }
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// The check of a cell, of what the plain router and `dsasync` give.
+fn has_its_part(cell: Cell, [plain, dsasync]: &[[Way; 2]; 2]) -> bool {
+    let [all, with] = [plain, dsasync].map(|[down, up]| down.0 + up.0);
+    let has_part = |(plain, way): (&Way, &Way)| way.0 >= least(cell) * plain.0.min(all / 2.0);
+    with >= LEAST_OF_ALL * all && plain.iter().zip(dsasync).all(has_part)
 }
 
 fn check(rate_told: bool, timestamps: bool) {
@@ -179,13 +184,12 @@ fn check(rate_told: bool, timestamps: bool) {
         for (stations, downloads, uploads) in [(1, 1, 1), (1, 1, 4), (3, 1, 1), (1, 8, 8), (3, 2, 2)] {
             for (rate, rtt) in rates.iter().flat_map(|&rate| rtts.iter().map(move |&rtt| (rate, rtt))) {
                 let cell = Cell { rate_told, rate, rtt, stations, downloads, uploads, bursts, timestamps };
-                let [plain, dsasync] = measure(&scenario(cell));
-                let [all, with] = [plain, dsasync].map(|[down, up]| down.0 + up.0);
-                let holds = with >= LEAST_OF_ALL * all
-                    && plain
-                        .iter()
-                        .zip(&dsasync)
-                        .all(|(plain, way)| way.0 >= least(cell) * plain.0.min(all / 2.0));
+                let scenario = scenario(cell);
+                let mut ways = measure(&scenario, SEEDS);
+                if !has_its_part(cell, &ways) {
+                    ways = measure(&scenario, MORE_SEEDS);
+                }
+                let (holds, [plain, dsasync]) = (has_its_part(cell, &ways), ways);
                 let [plain, dsasync] = [plain, dsasync].map(|[down, up]| {
                     format!("down {:.2} Mbit/s, {:.0} ms, up {:.2}, {:.0} ms", down.0, down.1, up.0, up.1)
                 });

@@ -45,7 +45,10 @@
 //! ms late (`scenarios/as-told.toml`); nobody measured a real driver.
 //!
 //! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are
-//! bounded by what the radio can carry in the longest lateness and a local round trip as well, unless the
+//! bounded by what the radio can carry in the longest lateness and a local round trip as well. That round trip
+//! is what the station's answers took lately if that is longer than its least, because segments that wait in the router's
+//! queue keep their copies meanwhile. (By the least alone, newer copies pushed out what a silence took, just before it was
+//! told; `tests/recover_properties.rs` found it with eight flows.) And it does not hold while the
 //! oldest copy is of a flow that recovers from a silence: what the silence took waits for its turn for longer
 //! than that, and copies of newer segments must not push it out. The measured rate is no such bound: after a
 //! time in which senders sent little, it is the senders' rate and not the radio's. With it, what a silence
@@ -73,7 +76,7 @@ use crate::copies::suspects::{Forwarded, Judging, Remembered, Resent};
 use crate::link_event::Scope;
 use crate::packet::{StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
-use crate::units::Seq;
+use crate::units::{BitRate, Seq};
 
 use hide::{Doubled, MOST_DOUBLED};
 use state::{LEAST_LATE, Mute, Phase, State};
@@ -111,6 +114,31 @@ struct Kept {
     slot: u32,
     seq: Seq,
     number: u64,
+}
+
+/// What bounds the bytes of copies.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Bytes(u64),
+    /// What the radio carries until an answer has come, told of a silence as late as may be.
+    Carried {
+        rate: BitRate,
+        lateness: Duration,
+        local: Duration,
+        most: u64,
+    },
+}
+
+impl Bound {
+    /// Where the oldest copy's answer takes so long.
+    fn bytes(self, answer: Duration) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Carried { rate, lateness, local, most } => {
+                rate.bytes_in(lateness + local.max(answer)).0.max(LEAST_COPIES).min(most)
+            }
+        }
+    }
 }
 
 /// What becomes of an ACK.
@@ -220,15 +248,17 @@ impl Recover {
         }
     }
 
-    /// Most bytes of copies that are kept; `radio`: the radio part of the station's round trip.
-    fn bound(shared: &Shared, radio: Option<Duration>) -> u64 {
+    /// What bounds the bytes of copies; `radio`: the radio part of the station's round trip.
+    fn bound(shared: &Shared, radio: Option<Duration>) -> Bound {
         let most = shared.config.copies.0;
         match shared.monitor.capacity() {
-            Some((rate, efficiency)) if rate.as_bps() > 0 => {
-                let time = shared.config.longest_lateness + radio.unwrap_or(UNKNOWN_RADIO) + BEYOND_RADIO;
-                rate.mul_f64(efficiency.get()).bytes_in(time).0.max(LEAST_COPIES).min(most)
-            }
-            Some(_) | None => most,
+            Some((rate, efficiency)) if rate.as_bps() > 0 => Bound::Carried {
+                rate: rate.mul_f64(efficiency.get()),
+                lateness: shared.config.longest_lateness,
+                local: radio.unwrap_or(UNKNOWN_RADIO) + BEYOND_RADIO,
+                most,
+            },
+            Some(_) | None => Bound::Bytes(most),
         }
     }
 
@@ -294,7 +324,7 @@ impl Recover {
         // The bound is never less than this, so that it is seldom worked out.
         let least = LEAST_COPIES.min(shared.config.copies.0);
         let few = shared.metrics.kept_bytes + u64::from(segment.bytes) <= least;
-        let bound = if few { least } else { Self::bound(shared, radio) };
+        let bound = if few { Bound::Bytes(least) } else { Self::bound(shared, radio) };
         if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
             return false;
         }
@@ -330,17 +360,19 @@ impl Recover {
         now: Instant,
         shared: &mut Shared,
         bytes: u64,
-        bound: u64,
+        bound: Bound,
         out: &mut Actions,
     ) -> bool {
         for _ in 0..MOST_LET_GO {
             let fits = |bound| shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES;
-            let Some(&Kept { slot, seq, number }) = self.order.front() else { return fits(bound) };
+            let Some(&Kept { slot, seq, number }) = self.order.front() else {
+                return fits(bound.bytes(Duration::ZERO));
+            };
             let Some(state) = self.states.get_mut(slot as usize) else { return false };
             // What a silence took waits for its turn: it does not age, and the bound counts no time of
             // waiting.
             let quiet = state.phase == Phase::Quiet;
-            let fits = fits(if quiet { bound } else { shared.config.copies.0 });
+            let fits = fits(if quiet { bound.bytes(state.answer()) } else { shared.config.copies.0 });
             match state.copies.since(seq, number) {
                 None => {}
                 Some(since) if !fits || (quiet && now.since(since) > LONGEST_KEPT) => {
@@ -350,7 +382,7 @@ impl Recover {
             }
             self.order.pop_front();
         }
-        shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES
+        shared.metrics.kept_bytes + bytes <= bound.bytes(Duration::ZERO) && self.order.len() < MOST_COPIES
     }
 
     /// A segment came back from the transmit queue.

@@ -489,9 +489,11 @@ pub fn a_thaw_wakes_senders_that_had_no_timeout() -> Outcome {
         let mut times = Vec::new();
         for _ in 0..SILENCES {
             sender.transfer.wait_for(sender.transfer.received() + 2 * MEGABYTE);
-            // What is under way is lost.
-            set_silence(&path, true);
+            // Told ahead. Told after the silence began, the sender may have used its whole window up by then, of
+            // which everything is lost: the closed window refuses it nothing, and only its timer wakes it.
             host.signal(FREEZE);
+            host.wait_until(|status| status.windows.closed_now == 1);
+            set_silence(&path, true);
             std::thread::sleep(SILENCE);
             let (received, silent) = (sender.transfer.received(), sender.windows());
             set_silence(&path, false);
@@ -683,7 +685,8 @@ fn freezes_at_random_by(freeze: &str) -> Outcome {
         random ^= random << 17;
         random % below
     };
-    // The largest window of each sender at a freeze so far: what a silence keeps is one of them.
+    // The largest window of each sender at a freeze so far: what a silence keeps is one of them. In a reduction of
+    // the sender's own it is the one that the reduction leads to, which PRR's window may be far below.
     let mut most = vec![0; senders.len()];
     let (mut silent, mut freezes) = (false, 0);
     for step in 0..STEPS {
@@ -691,7 +694,10 @@ fn freezes_at_random_by(freeze: &str) -> Outcome {
             0..=3 => {
                 let mut note = || {
                     for (most, sender) in most.iter_mut().zip(&senders) {
-                        *most = sender.windows().cwnd.max(*most);
+                        let windows = sender.windows();
+                        let reducing = windows.state == 2 || windows.state == 3;
+                        let leads_to = if reducing { windows.ssthresh } else { 0 };
+                        *most = windows.cwnd.max(leads_to).max(*most);
                     }
                 };
                 note();
@@ -708,7 +714,7 @@ fn freezes_at_random_by(freeze: &str) -> Outcome {
                         let frozen = told.elapsed() < Duration::from_millis(AT_MOST_MS - 50);
                         assert!(
                             !settled || !frozen || windows.cwnd <= *most,
-                            "step {step}: {windows:?}, at most {most}"
+                            "{freeze}, step {step}: {windows:?}, at most {most}"
                         );
                     }
                     std::thread::sleep(Duration::from_millis(2));

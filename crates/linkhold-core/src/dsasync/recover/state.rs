@@ -157,6 +157,12 @@ impl State {
         measured.with_deviations(4).clamp(LEAST_PATIENCE, most)
     }
 
+    /// What the station's answer took lately, the wait in the router's queue included; zero where nothing has been
+    /// measured. At most [`MOST_PATIENCE`].
+    pub fn answer(&self) -> Duration {
+        self.with_deviations(4).map_or(Duration::ZERO, |answer| answer.min(MOST_PATIENCE))
+    }
+
     /// How long the ACK of the last segments is waited for: the station may delay it.
     pub fn tail(&self) -> Duration {
         (self.ack_patience() * 2).max(DELAYED_ACK)
