@@ -335,12 +335,16 @@ fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
         serde_json::from_str(&fs::read_to_string(out.join("run.json")).expect("read")).expect("JSON");
     assert_eq!(report["compare"][0]["baseline"], "none");
     let commit = report["program"]["commit"].as_str().expect("a commit");
-    let written = format!("# Written by linkhold {} (commit {commit}).\n", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    let written =
+        |rest: &str| format!("# Written by linkhold {version} (commit {commit}): run --seeds {rest}.\n");
     let kept = fs::read_to_string(out.join("scenario.toml")).expect("read");
-    assert_eq!(kept, format!("{written}{SCENARIO}"));
-    // What is kept of a kept one names its own program alone.
-    linkhold(folder.path(), &["run", "a/b/scenario.toml", "--out", "again"]).assert().success();
-    assert_eq!(fs::read_to_string(folder.path().join("again/scenario.toml")).expect("read"), kept);
+    assert_eq!(kept, format!("{}{SCENARIO}", written("1")));
+    // What is kept of a kept one names its own program and command alone.
+    let again = ["run", "a/b/scenario.toml", "--out", "again", "--seeds", "2", "--baseline", "dsasync"];
+    linkhold(folder.path(), &again).assert().success();
+    let kept = fs::read_to_string(folder.path().join("again/scenario.toml")).expect("read");
+    assert_eq!(kept, format!("{}{SCENARIO}", written("2 --baseline dsasync")));
     fs::remove_dir_all(folder.path().join("again")).expect("it is there");
     assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
     let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short=12", "HEAD"];

@@ -96,6 +96,11 @@ fn who_lacks_rights_learns_so_and_what_helps() {
     let doctor = as_nobody(&["doctor", "agent"], "");
     tells(&doctor, 1, "the agent does not run here");
     let report = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let told: serde_json::Value =
+        serde_json::from_slice(&as_nobody(&["doctor", "agent", "--json"], "").stdout).expect("JSON");
+    let commit = &told["program"]["commit"];
+    assert!(told["program"]["version"] == env!("CARGO_PKG_VERSION") && commit.is_string(), "{told}");
+    assert!(told["schema"] == "linkhold.doctor/1" && told["checks"].is_array(), "{told}");
     for check in ["privileges", "network namespaces", "NFQUEUE", "flow offload"] {
         let mut lines = report.lines().skip_while(|line| !line.contains(check));
         let told: Vec<&str> = lines.by_ref().take(2).collect();

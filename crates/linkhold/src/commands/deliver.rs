@@ -12,8 +12,10 @@ use crate::output::{OutputFolder, print, width};
 const WRITTEN_BY: &str = "# Written by ";
 
 /// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
+/// `command`: the subcommand with what the kept scenario does not say.
 pub(super) fn deliver(
     scenario: &Scenario,
+    command: &str,
     folder: Option<OutputFolder>,
     report: &RunReport,
     series: &[RunSeries],
@@ -22,7 +24,7 @@ pub(super) fn deliver(
 ) -> Result<(), Failure> {
     let written = match folder {
         Some(folder) => {
-            write(scenario, &folder, report, series, json)?;
+            write(scenario, command, &folder, report, series, json)?;
             Some(folder.finish()?)
         }
         None => None,
@@ -37,9 +39,16 @@ pub(super) fn deliver(
     }
 }
 
+/// A subcommand with its repetitions and what cases are compared with.
+pub(super) fn command(name: &str, seeds: u32, baseline: Option<&str>) -> String {
+    let baseline = baseline.map(|case| format!(" --baseline {case}")).unwrap_or_default();
+    format!("{name} --seeds {seeds}{baseline}")
+}
+
 /// Writes every file of a folder of results except the captures.
 fn write(
     scenario: &Scenario,
+    command: &str,
     folder: &OutputFolder,
     report: &RunReport,
     series: &[RunSeries],
@@ -59,6 +68,6 @@ fn write(
         Some((first, rest)) if first.starts_with(WRITTEN_BY) => rest,
         Some(_) | None => ran,
     };
-    folder.write("scenario.toml", &format!("{WRITTEN_BY}{}.\n{ran}", report.program))?;
+    folder.write("scenario.toml", &format!("{WRITTEN_BY}{}: {command}.\n{ran}", report.program))?;
     folder.write("report.html", &render_run(report, series, scenario.as_run()))
 }

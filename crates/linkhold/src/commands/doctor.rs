@@ -1,11 +1,22 @@
 //! `linkhold doctor`: says what this machine can run.
 
 use linkhold_linux::agent::AgentConfig;
-use linkhold_linux::doctor::doctor;
+use linkhold_linux::doctor::{DoctorReport, doctor};
+use linkhold_results::Program;
+use serde::Serialize;
 
 use crate::Failure;
 use crate::cli::{DoctorArgs, DoctorSubject};
 use crate::output::print;
+use crate::program::program;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    report: &'a DoctorReport,
+    program: Program,
+}
 
 /// Runs `linkhold doctor`; fails if what was asked about cannot run here.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
@@ -21,7 +32,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     };
     let report = doctor(config.as_ref());
     if args.json {
-        print(&super::to_json(&report)?)?;
+        print(&super::to_json(&Told { report: &report, program: program() })?)?;
     } else {
         print(&format!("{report}\n"))?;
     }

@@ -43,7 +43,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let info = linkhold_sim::scenario_info(&scenario, &args.scenario.display().to_string(), &args.set);
     let report = RunReport::new(program(), info, records, comparison);
     let json = super::to_json(&report)?;
-    deliver(&scenario, folder, &report, &series, &json, args.json)
+    let command = super::deliver::command("run", args.seeds, args.baseline.as_deref());
+    deliver(&scenario, &command, folder, &report, &series, &json, args.json)
 }
 
 fn simulate(args: &RunArgs, cases: &[Case], captures: Option<&Path>) -> Result<Vec<Run>, Failure> {

@@ -175,6 +175,12 @@ impl Job {
         self.entry.baseline.clone().or_else(first).unwrap_or_default()
     }
 
+    /// The command with what the kept scenario does not say.
+    fn command(&self) -> String {
+        let name = format!("testbed --cc {}", self.congestion.join(","));
+        super::deliver::command(&name, self.entry.seeds, self.entry.baseline.as_deref())
+    }
+
     /// The scenario's facts under the congestion controls of the senders.
     fn facts(&self) -> Vec<String> {
         let facts = self.scenario.facts_under(&self.congestion.join(" or "));
@@ -269,7 +275,7 @@ fn deliver_finished(
     if !outcomes.is_empty() {
         let (report, json, series) = job.report(outcomes)?;
         let json = super::to_json(&json)?;
-        super::deliver::deliver(&job.scenario, folder, &report, &series, &json, json_only)?;
+        super::deliver::deliver(&job.scenario, &job.command(), folder, &report, &series, &json, json_only)?;
     }
     failure.map_or(Ok(()), Err)
 }

@@ -157,8 +157,8 @@ impl State {
         measured.with_deviations(4).clamp(LEAST_PATIENCE, most)
     }
 
-    /// What the station's answer took lately, the wait in the router's queue included; zero where nothing has been
-    /// measured. At most [`MOST_PATIENCE`].
+    /// What the station's answer took lately, the wait in the router's queue included; zero where nothing has
+    /// been measured. At most [`MOST_PATIENCE`].
     pub fn answer(&self) -> Duration {
         self.with_deviations(4).map_or(Duration::ZERO, |answer| answer.min(MOST_PATIENCE))
     }
