@@ -198,8 +198,8 @@ struct World {
     most_kept: Option<u64>,
     /// The router throws away what it has when a silence is noticed.
     flushes: bool,
-    /// A frame takes the time of its bytes, as the rate says. Else each takes as long as a full one: with short
-    /// segments the radio carries less than is told.
+    /// A frame takes the time of its bytes, as the rate says. Else each takes as long as a full one: with
+    /// short segments the radio carries less than is told.
     is_exact: bool,
     stamp: u32,
     /// What the senders sent, and whether it was new.

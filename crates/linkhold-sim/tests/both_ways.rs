@@ -140,10 +140,11 @@ fn over_two_links(folder: &Path, down: u64, up: u64, rtt: u32) -> Scenario {
     Scenario::from_toml(&text, "links.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// Cells in which the upload has 0.75, 0.40 and 0.46 of its part, with the least that each has to have (set after
-/// measuring). Where the link upward is four times the one downward, the download is given as much as the upload may
-/// send, as on a radio that both share: it only queues, and the upload's ACKs wait behind that
-/// (`round_trip/both_ways.rs`, equal parts). In the other, ACKs that waited here let the station send in bursts.
+/// Cells in which the upload has 0.75, 0.40 and 0.46 of its part, with the least that each has to have (set
+/// after measuring). Where the link upward is four times the one downward, the download is given as much as
+/// the upload may send, as on a radio that both share: it only queues, and the upload's ACKs wait behind that
+/// (`round_trip/both_ways.rs`, equal parts). In the other, ACKs that waited here let the station send in
+/// bursts.
 const MISSED_BY_UPLOADS: [((u64, u64, u32), f64); 3] =
     [((20, 5, 3), 0.7), ((5, 20, 3), 0.37), ((5, 20, 20), 0.42)];
 

@@ -45,15 +45,15 @@
 //! ms late (`scenarios/as-told.toml`); nobody measured a real driver.
 //!
 //! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are
-//! bounded by what the radio can carry in the longest lateness and a local round trip as well. That round trip
-//! is what the station's answers took lately, if that is longer than its least: segments that wait in the
-//! router's queue keep their copies meanwhile. (By the least alone, newer copies pushed out what a silence took
-//! just before it was told; `tests/recover_properties.rs` found it with eight flows.) The bound does not hold
-//! while the oldest copy is of a flow that recovers from a silence: what the silence took waits for its turn
-//! for longer than that, and copies of newer segments must not push it out. The measured rate is no such bound: after a
-//! time in which senders sent little, it is the senders' rate and not the radio's. With it, what a silence
-//! took of the next burst was pushed out (tried; `tests/recover_properties.rs` found it). Copies do not count
-//! in `B_alloc`, because the driver has sent the packet itself.
+//! bounded by what the radio can carry in the longest lateness and a local round trip as well. That round
+//! trip is what the station's answers took lately, if that is longer than its least: segments that wait in
+//! the router's queue keep their copies meanwhile. (By the least alone, newer copies pushed out what a
+//! silence took just before it was told; `tests/recover_properties.rs` found it with eight flows.) The bound
+//! does not hold while the oldest copy is of a flow that recovers from a silence: what the silence took waits
+//! for its turn for longer than that, and copies of newer segments must not push it out. The measured rate is
+//! no such bound: after a time in which senders sent little, it is the senders' rate and not the radio's.
+//! With it, what a silence took of the next burst was pushed out (tried; `tests/recover_properties.rs` found
+//! it). Copies do not count in `B_alloc`, because the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness

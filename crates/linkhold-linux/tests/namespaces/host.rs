@@ -489,8 +489,8 @@ pub fn a_thaw_wakes_senders_that_had_no_timeout() -> Outcome {
         let mut times = Vec::new();
         for _ in 0..SILENCES {
             sender.transfer.wait_for(sender.transfer.received() + 2 * MEGABYTE);
-            // Told ahead. Told after the silence began, the sender may have used its whole window up by then, of
-            // which everything is lost: the closed window refuses it nothing, and only its timer wakes it.
+            // Told ahead. Told after the silence began, the sender may have used its whole window up by then,
+            // of which everything is lost: the closed window refuses it nothing, and only its timer wakes it.
             host.signal(FREEZE);
             host.wait_until(|status| status.windows.closed_now == 1);
             set_silence(&path, true);
@@ -685,8 +685,9 @@ fn freezes_at_random_by(freeze: &str) -> Outcome {
         random ^= random << 17;
         random % below
     };
-    // The largest window of each sender at a freeze so far: what a silence keeps is one of them. In a reduction of
-    // the sender's own it is the one that the reduction leads to, which PRR's window may be far below.
+    // The largest window of each sender at a freeze so far: what a silence keeps is one of them. In a
+    // reduction of the sender's own it is the one that the reduction leads to, which PRR's window may be far
+    // below.
     let mut most = vec![0; senders.len()];
     let (mut silent, mut freezes) = (false, 0);
     for step in 0..STEPS {
