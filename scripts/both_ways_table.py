@@ -156,8 +156,8 @@ def page(data):
         *wrapped(
             "On a radio that both directions share, a base station has one turn on the air for each turn of each of its stations. The ACKs of uploads take its turns, and those of downloads wait at the "
             "stations behind the uploads' data. With several stations a plain router leaves downloads next to nothing, whatever its queue. `dsasync` tells each station how much it may send "
-            "([`uplink_windows.rs`](../crates/linkhold-core/src/dsasync/uplink_windows.rs)) and has as much below for it "
-            "([`both_ways.rs`](../crates/linkhold-core/src/dsasync/round_trip/both_ways.rs)), so that both directions have about as much and wait less than over the fifo. "
+            "([`uplink_windows.rs`](../crates/linkhold-core/src/dsasync/uplink_windows.rs)) and keeps as many bytes of downlink on the way to that station "
+            "([`both_ways.rs`](../crates/linkhold-core/src/dsasync/round_trip/both_ways.rs)), so that both directions carry about the same, and wait less than over the fifo. "
             "Downloads of one station wait longer than over `fq_codel`."
         ),
         "",

@@ -509,8 +509,8 @@ AIMS = (
     "Fixed before measuring: at least 0.97 of the limit where bursts are told up to 20 ms late and 0.95 at 50 ms, in every cell of cubic and "
     "reno; the 99th percentile of delay outside silences at most 25 ms beyond that over fq_codel without a mechanism; at most 2 % sent for nothing; "
     "every timeout undone (a reduction of the window for a timeout counts as not undone until the sender finds that the timeout was needless). "
-    "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
-    "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
+    "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; for each aim it counts the cells that meet the aim, are "
+    "undecided, and miss the aim, by the 95 % interval over the seeds, and has the worst cell's mean. "
     "\"Sent for nothing\" is all that was sent again, less all frames that were lost on the air, ACKs among them, and not below 0. So it may be too low, by up to "
     "as many segments as ACKs were lost; and too high, since the mechanism's copies of the warm-up count, and what was lost in it does not. A timeout is judged by itself: a cell misses that aim if one run has a timeout that was not undone."
 )

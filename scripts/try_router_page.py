@@ -293,7 +293,7 @@ def try_block(lab, name, text):
             raise Wrong(f"the socket answers {said}")
     elif name == "watch":
         said = lab.run(text)
-        if "linkhold.status/1" not in said or "agent default (dsasync)" not in said:
+        if "linkhold.status/1" not in said or "linkhold default (dsasync)" not in said:
             raise Wrong(f"the status is {said}")
         if status(lab)["troubles"]:
             raise Wrong(f"the lab has troubles: {said}")

@@ -174,7 +174,8 @@ impl Copies {
         out: &mut Actions,
     ) -> Verdict {
         let fits = metrics.kept_bytes + u64::from(packet.len) <= bounds.bytes.0;
-        if !fits || !self.keep(now, packet, bounds, metrics, out) {
+        let copy = self.goes(now, packet);
+        if !fits || !self.keep(copy, bounds, metrics, out) {
             return Verdict::Forward(Rewrite::NONE);
         }
         metrics.kept_bytes += u64::from(packet.len);
@@ -182,21 +183,18 @@ impl Copies {
         Verdict::ForwardAndKeep(Rewrite::NONE)
     }
 
-    /// False if there is no place. A segment that the sender sends again takes the place of its older copy.
-    fn keep(
-        &mut self,
-        now: Instant,
-        packet: &PacketView<'_>,
-        bounds: &Bounds,
-        metrics: &mut Metrics,
-        out: &mut Actions,
-    ) -> bool {
+    /// A segment goes, whether or not a copy of it will be kept.
+    fn goes(&mut self, now: Instant, packet: &PacketView<'_>) -> Copy {
         self.order += 1;
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
-        let (id, bytes, order) = (packet.id, packet.len, self.order);
         let again = self.highest.is_some_and(|highest| seq.before(highest));
         self.highest = Some(self.highest.map_or(end, |highest| highest.max(end)));
-        let copy = Copy { again, ..Copy::new(now, id, (seq, end), bytes, order) };
+        Copy { again, ..Copy::new(now, packet.id, (seq, end), packet.len, self.order) }
+    }
+
+    /// False if there is no place. A segment that the sender sends again takes the place of its older copy.
+    fn keep(&mut self, copy: Copy, bounds: &Bounds, metrics: &mut Metrics, out: &mut Actions) -> bool {
+        let seq = copy.seq;
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
             metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
@@ -210,6 +208,11 @@ impl Copies {
             self.list.insert(place, copy);
         }
         room
+    }
+
+    /// What `ack` acknowledges has gone.
+    pub fn sent_up_to(&self, ack: Seq) -> bool {
+        self.highest.is_some_and(|highest| !ack.after(highest + 1))
     }
 
     /// Everything before `ack` has come through.

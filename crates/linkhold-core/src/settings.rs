@@ -518,9 +518,14 @@ pub enum Surroundings<'a> {
         /// The highest SNR that the radio can tell, dB: infinite if nothing bounds it, `None` if it tells
         /// none.
         highest_snr: Option<f64>,
+        /// How often the radio tells its SNR.
+        snr_every: Duration,
     },
     /// A host whose own kernel sends.
-    Host,
+    Host {
+        /// How often its SNR is read from where it can be; `None` if it only comes from the control socket.
+        snr_every: Option<Duration>,
+    },
 }
 
 /// What is valid, and still probably not meant.

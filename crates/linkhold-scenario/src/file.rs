@@ -307,17 +307,17 @@ file_table! {
 }
 
 file_table! {
-    /// What a source of silences tells of them. A silence that is over before it would be told is not told;
-    /// one whose end would be told after the next one's start is one with that.
+    /// What a source of silences tells of them. A silence that ends before it would be told is never told. If
+    /// its end would be told only after the next one has begun, the two are told as one.
     Told {
         /// How long after the radio notices a silence the mechanism is told. Default: 0s, as by an oracle.
         optional late: Duration;
         /// The same for a silence's end, and for a new channel's rate. Default: 0s.
         optional end_late: Duration;
-        /// Whether the news says, too, since when it has been so, as a source with a clock of its own can.
-        /// Default: false, as with most sources, which say only that it is so.
+        /// Whether the message also says when the silence began or ended, as a source with a clock of its own
+        /// can. Default: false: most sources tell only that the radio is silent, or no longer is.
         optional start_known: bool;
-        /// Whether the news of a start says, too, how long the silence will be, if that is fixed: of quiet
+        /// Whether the message of a start also says how long the silence will be, if that is fixed: of quiet
         /// periods and channel switches. Default: as `announced` of the quiet periods; false of switches.
         optional length_known: bool;
         /// Chance that a silence is not told. Default: 0.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use linkhold_core::settings::Surroundings;
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_mesh::config::Channels;
 use linkhold_radio::{AirConfig, AirTime, Mac, SnrSource};
 
@@ -22,7 +22,8 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
         let mechanisms: Vec<&str> =
             case.scenario.mechanisms.iter().map(|placed| placed.settings.name()).collect();
         let highest_snr = highest_snr(&case.scenario.radio);
-        let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr };
+        let snr_every = case.scenario.radio.snr.as_ref().map_or(Duration::ZERO, |snr| snr.report.interval);
+        let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr, snr_every };
         for placed in &case.scenario.mechanisms {
             let hint = placed.settings.hint(&around);
             hint.into_iter().for_each(|hint| add(format!("{}: {}", hint.what, hint.instead)));

@@ -199,6 +199,33 @@ fn a_gate_that_can_never_work_is_hinted_at() {
     assert!(above.len() == 1 && above[0].contains("above every SNR of the trace"), "{above:?}");
     let deaf = hints("phy_rate = \"24Mbit/s\"", "threshold = \"6dB\"");
     assert!(deaf.len() == 1 && deaf[0].contains("hears no SNR"), "{deaf:?}");
+    let told = |every: &str, more: &str| {
+        let radio = TRACE.replace(" }", &format!(", interval = \"{every}\" }}"));
+        hints(&radio, &format!("threshold = \"6dB\", {more}"))
+    };
+    for (every, more, hint) in [
+        ("333ms", "window = \"1s\"", None),
+        (
+            "334ms",
+            "window = \"1s\"",
+            Some("tells motion by 4 samples in 1s, but one comes every 334ms: it never shuts"),
+        ),
+        ("10ms", "window = \"640ms\"", None),
+        ("10ms", "window = \"1s\"", Some("keeps 64 samples, which come every 10ms: motion is told in 640ms")),
+        ("334ms", "rule = \"hysteresis\"", None),
+        (
+            "1s",
+            "rule = \"hysteresis\", lost_signal = \"1s\"",
+            Some("takes the signal for lost 1s after a sample"),
+        ),
+    ] {
+        let told = told(every, more);
+        let as_expected = match hint {
+            None => told.is_empty(),
+            Some(hint) => told.len() == 1 && told[0].contains(hint),
+        };
+        assert!(as_expected, "{every}, {more}: {told:?}");
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
     send: bool,
+    /// Nothing goes, and the timer stands still.
+    frozen: bool,
     sent_at: Option<Instant>,
     timeout: Duration,
     expires: Option<Instant>,
@@ -106,6 +108,7 @@ impl Endpoint {
             state,
             iss,
             handshake: Handshake {
+                frozen: false,
                 send: state == State::SynSent,
                 sent_at: None,
                 timeout: config.rto_initial,
@@ -203,7 +206,7 @@ impl Endpoint {
     fn establish(&mut self, now: Instant, segment: &TcpSegment, seq: Seq) {
         self.state = State::Established;
         self.handshake.expires = None;
-        self.handshake.send = false;
+        (self.handshake.send, self.handshake.frozen) = (false, false);
         let scaled = self.cfg.window_scale.is_some() && self.peer_syn.window_scale.is_some();
         // RFC 7323 section 2.3: at most 14.
         let own_scale = if scaled { self.cfg.window_scale.unwrap_or(0).min(MAX_WINDOW_SHIFT) } else { 0 };
@@ -416,7 +419,7 @@ impl Endpoint {
 
     #[cold]
     fn poll_handshake(&mut self, now: Instant) -> Option<Transmit> {
-        if !core::mem::replace(&mut self.handshake.send, false) {
+        if self.handshake.frozen || !core::mem::replace(&mut self.handshake.send, false) {
             return None;
         }
         let again = self.handshake.sent_at.is_some();
@@ -492,7 +495,7 @@ impl Endpoint {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Listen | State::Closed => None,
-            State::SynSent | State::SynReceived => self.handshake.expires,
+            State::SynSent | State::SynReceived => self.handshake.expires.filter(|_| !self.handshake.frozen),
             State::Established => {
                 let timers = match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
                     (Some(a), Some(b)) => Some(a.min(b)),
@@ -512,7 +515,7 @@ impl Endpoint {
         match self.state {
             State::Listen | State::Closed => {}
             State::SynSent | State::SynReceived => {
-                if self.handshake.expires.is_some_and(|at| at <= now) {
+                if !self.handshake.frozen && self.handshake.expires.is_some_and(|at| at <= now) {
                     // RFC 6298 (5.5): double for each retransmission.
                     self.handshake.expires = None;
                     self.handshake.retries += 1;
@@ -531,9 +534,10 @@ impl Endpoint {
     }
 
     /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand
-    /// still, ACKs are still taken in and sent. Freezing twice is freezing once.
+    /// still, ACKs are still taken in and sent. Freezing twice is freezing once. A handshake stands still, too.
     pub fn freeze(&mut self, now: Instant) {
         self.clock = now;
+        self.handshake.frozen = matches!(self.state, State::SynSent | State::SynReceived);
         self.sender.freeze(now);
     }
 
@@ -541,6 +545,12 @@ impl Endpoint {
     /// names goes again at once (cr-aware section 3). Does nothing to a sender that is not frozen.
     pub fn thaw(&mut self, now: Instant, resend: Resend) {
         self.clock = now;
+        if core::mem::replace(&mut self.handshake.frozen, false) && self.handshake.expires.is_some() {
+            match resend {
+                Resend::Nothing => self.handshake.expires = Some(now + self.handshake.timeout),
+                Resend::First | Resend::All => self.handshake.send = true,
+            }
+        }
         self.sender.thaw(now, resend);
     }
 

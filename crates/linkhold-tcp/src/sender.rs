@@ -107,6 +107,15 @@ impl Motion {
     fn is_frozen(self) -> bool {
         matches!(self, Self::Frozen { .. })
     }
+
+    /// What time it is for the sender: a frozen one's clock stands still.
+    #[inline]
+    fn clock(self, now: Instant) -> Instant {
+        match self {
+            Self::Frozen { since } => since,
+            Self::Running | Self::Thawed { .. } => now,
+        }
+    }
 }
 
 /// How fast recovery brings cwnd down to ssthresh.

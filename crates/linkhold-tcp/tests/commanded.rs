@@ -96,3 +96,26 @@ proptest! {
         prop_assert_eq!(net.ends[0].acknowledged(), bytes);
     }
 }
+
+/// A handshake in a silence: no SYN goes into it, and the first goes as soon as it is over, by a timer that has
+/// not backed off.
+#[test]
+fn a_handshake_stands_still_in_a_freeze() {
+    for (resend, up_by) in [(Resend::First, 9_100), (Resend::All, 9_100), (Resend::Nothing, 10_100)] {
+        let config = config(2);
+        let link = LinkConfig { rate: BitRate::from_mbps(2), delay: ms(20), queue: 50 };
+        let mut net = Net::new((&config, Source::Finite(Bytes(5_000))), (&config, Source::None), link);
+        net.hook = Box::new(|now, _, _, _| if now < at(9_000) { Fate::Drop } else { Fate::Pass });
+        net.run(at(10));
+        net.ends[0].freeze(at(10));
+        net.run(at(9_000));
+        assert_eq!(net.ends[0].stats().segments_sent, 1, "nothing goes while it stands still");
+        net.now = at(9_000);
+        net.ends[0].thaw(at(9_000), resend);
+        net.run(at(up_by));
+        assert!(net.ends[0].is_established(), "{resend:?}");
+        net.run(at(20_000));
+        assert_eq!(net.ends[1].delivered(), 5_000);
+        assert_eq!(net.ends[0].stats().syn_retransmits, 1);
+    }
+}

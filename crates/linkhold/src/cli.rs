@@ -29,7 +29,7 @@ Exit codes:
     long_about = "Keeps TCP fast across radio links that fall silent.\n\n\
         Radios go quiet on purpose: to sense for a licensed user, to leave a radar's channel, to scan, to hand over. \
         TCP reads the silence as congestion and pays for it long after the link is back. linkhold measures what that \
-        costs and what a mechanism at the base station wins back.",
+        costs, and has the mechanisms that win it back: on a base station, on a host, or in a simulator.",
     after_help = EXIT_CODES,
     after_long_help = "Examples:\n  \
         linkhold run scenarios/demo.toml                       compare the scenario's cases, write a report\n  \
@@ -175,8 +175,8 @@ const MAX_FIRST_SEED: u64 = (1 << 53) - 10_000;
 #[derive(Debug, Args)]
 #[command(
     long_about = "Measure the figures of a paper again and say which of its claims hold.\n\n\
-        Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's \
-        (dsasync at 3, 50 and 100 ms round trip, the others at their own). Whether a claim holds is computed from the measurement; one that does not is reported \
+        Each figure is a scenario of reproductions/, run with the paper's stack. The figures of dsasync (at 3, 50 and 100 ms \
+        round trip), cr-aware and activation, and lookahead's fig5, run with today's as well. Whether a claim holds is computed from the measurement; one that does not is reported \
         as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.\n\n\
         With --stack linux the figures of dsasync run on the testbed, in real time against this machine's own TCP, and \
         each claim shows the kernel's number and the simulator's for the same stack: \"linux, 3 ms\", because no kernel of \
@@ -209,7 +209,8 @@ pub struct ReproduceArgs {
     /// Whose TCP the figures run against.
     #[arg(long, value_enum, default_value_t = ReproduceStack::Simulator)]
     pub stack: ReproduceStack,
-    /// Three seeds and one stack only: the paper's, or with --stack linux the kernel's at 3 ms.
+    /// A first look: three seeds, and the paper's stack alone or fewer points (activation's harm and signal keep
+    /// both stacks); with --stack linux the kernel's at 3 ms.
     #[arg(long)]
     pub quick: bool,
     /// Repetitions [default: 10, of cr-aware and activation 100; with --quick 3].
@@ -474,7 +475,7 @@ pub enum SignalEvent {
         /// then. Without this option it lasts until a `thaw`, or until `silence.max`.
         #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
-        /// How long it is expected to last; it still takes a `thaw` to end it.
+        /// Expected length of the silence, a hint only: the silence ends with a `thaw`, or at `silence.max`.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, conflicts_with = "lasting")]
         expected: Option<Duration>,
         /// Who, and why.

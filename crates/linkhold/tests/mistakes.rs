@@ -101,6 +101,7 @@ fn who_lacks_rights_learns_so_and_what_helps() {
     let commit = &told["program"]["commit"];
     assert!(told["program"]["version"] == env!("CARGO_PKG_VERSION") && commit.is_string(), "{told}");
     assert!(told["schema"] == "linkhold.doctor/1" && told["checks"].is_array(), "{told}");
+    assert!(told["runs"]["simulator"] == true && told["runs"]["agent"] == false, "{told}");
     for check in ["privileges", "network namespaces", "NFQUEUE", "flow offload"] {
         let mut lines = report.lines().skip_while(|line| !line.contains(check));
         let told: Vec<&str> = lines.by_ref().take(2).collect();

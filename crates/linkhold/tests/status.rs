@@ -17,7 +17,7 @@ fn status() -> Value {
         "datapath": "nfqueue", "rules": "iptables", "uptime_s": 12.5, "silent": true, "silences_now": 1,
         "silences": 5, "silences_begun": 7, "silences_announced": 0, "silences_ended": 1, "silences_timed": 3,
         "silences_overdue": 2,
-        "channel": { "capacity_bps": 24_000_000, "efficiency": 0.65 },
+        "channel": { "capacity_bps": 24_000_000, "efficiency": 0.65 }, "measured_bps": 0,
         "flows": 3, "stations": 2,
         "packets": {
             "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "held_bytes_limit": 1_500_000, "holds": 40, "released": 31,
@@ -77,7 +77,7 @@ fn text_says_what_matters() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).expect("text");
     for part in [
-        "agent roof (dsasync), up 12 s, nfqueue by iptables: silent",
+        "linkhold roof (dsasync), up 12 s, nfqueue by iptables: silent",
         "24   Mbit/s, 65 % of it",
         "9   packets now, 13500 bytes (peak 20000 bytes, room for 1500000)",
         "1   closed now; 4 closed, 3 reopened, 6 made smaller so far",
@@ -102,7 +102,9 @@ fn several_radios_and_troubles_are_told() {
             "packets": several["packets"], "windows": several["windows"]
         })
     };
-    let radios = json!([radio("wlan0", false, Some(54_000_000)), radio("wlan1", true, None)]);
+    let mut measured = radio("wlan2", false, None);
+    measured["measured_bps"] = json!(18_400_000);
+    let radios = json!([radio("wlan0", false, Some(54_000_000)), radio("wlan1", true, None), measured]);
     several["radios"] = radios;
     several["troubles"] = json!(["there is no interface wlan1"]);
     let output = ask(&[], &json!({ "ok": true, "status": several }));
@@ -111,11 +113,22 @@ fn several_radios_and_troubles_are_told() {
         "TROUBLE     there is no interface wlan1\n",
         "wlan0                 54   Mbit/s, 50 % of it for IP packets\n",
         "on air; 1000 packets seen, 9 held now; 4 silences, 1 that nobody ended; 2 flows, 1 stations\n",
-        "wlan1           measured   tell its rate",
+        "wlan1           not told   `[channel]` or `linkhold signal switch` tells its rate\n",
+        "wlan2               18.4   Mbit/s, measured by what passed; nobody tells the rate\n",
         "silent; 1000 packets seen",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+}
+
+/// A mechanism without a limit of what it holds has room for as much as comes.
+#[test]
+fn no_limit_is_no_room_for_nothing() {
+    let mut without = status();
+    without["packets"]["held_bytes_limit"] = json!(0);
+    let output = ask(&[], &json!({ "ok": true, "status": without }));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("packets now, 13500 bytes (peak 20000 bytes)\n"), "{text}");
 }
 
 #[test]

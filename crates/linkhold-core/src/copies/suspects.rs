@@ -121,6 +121,11 @@ impl Copies {
         self.list.front().map(|first| first.sent)
     }
 
+    /// Gives back the memory of more than `room` copies, if they are not there.
+    pub fn shrink_to(&mut self, room: usize) {
+        self.list.shrink_to(room);
+    }
+
     /// Segments kept.
     pub fn len(&self) -> usize {
         self.list.len()

@@ -55,8 +55,8 @@ impl Registered for CrAwareConfig {
     /// itself, and so needs no word.
     fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
         match (around, self.resend) {
-            (Surroundings::Case { .. }, _) | (Surroundings::Host, Resend::First) => None,
-            (Surroundings::Host, asked @ (Resend::All | Resend::Nothing)) => Some(Hint {
+            (Surroundings::Case { .. }, _) | (Surroundings::Host { .. }, Resend::First) => None,
+            (Surroundings::Host { .. }, asked @ (Resend::All | Resend::Nothing)) => Some(Hint {
                 key: Some("resend"),
                 what: format!(
                     "resend = \"{}\" does nothing here: Linux chooses by itself what goes again at the end of a \

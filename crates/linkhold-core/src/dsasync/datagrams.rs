@@ -96,7 +96,7 @@ impl DsaSync {
         let packet = as_packet(datagram);
         let arrival = datagram.origin == Origin::Arrival;
         if !arrival {
-            self.downlink.pacer.on_taken_back(datagram.len);
+            self.downlink.pacer.on_taken_back(now, datagram.len);
             self.round_trips.on_unacknowledged_back(datagram.len);
         }
         let silent = self.shared.monitor.tfp(datagram.station);

@@ -596,7 +596,7 @@ impl Flow {
     }
 
     /// Counts a duplicate ACK as a segment that arrived above a hole (RFC 5681 section 2; with SACK the
-    /// window may move on it). Otherwise recovery from a loss would look like a radio that stands still and
+    /// window may move on it; a D-SACK, RFC 2883, tells of what had arrived already). Otherwise recovery from a loss would look like a radio that stands still and
     /// then delivers a window at once.
     fn credit(&mut self, tcp: &TcpSegment) {
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
@@ -610,7 +610,8 @@ impl Flow {
             }
         } else if tcp.ack == acked
             && tcp.is_pure_ack()
-            && (!tcp.sack.is_empty() || (!self.handshake.sack() && tcp.window == self.offer))
+            && (tcp.sack.as_slice().iter().any(|block| block.right.after(acked))
+                || (!self.handshake.sack() && tcp.sack.is_empty() && tcp.window == self.offer))
         {
             let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
             self.credited = self.credited.saturating_add(self.handshake.mss).min(above);

@@ -319,7 +319,7 @@ impl DsaSync {
             flow.window.heard();
             self.on_syn(now, slot, packet.tcp, out);
         } else {
-            self.on_taken_back(slot, packet, out);
+            self.on_taken_back(now, slot, packet, out);
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
@@ -356,8 +356,8 @@ impl DsaSync {
 
     /// A segment came back from the transmit queue.
     #[cold]
-    fn on_taken_back(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
-        self.downlink.pacer.on_taken_back(packet.len);
+    fn on_taken_back(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
+        self.downlink.pacer.on_taken_back(now, packet.len);
         self.round_trips.on_taken_back(self.shared.flows.at(slot), packet.tcp);
         self.recover.taken_back(&mut self.shared, slot, packet.tcp, out);
     }
@@ -514,6 +514,10 @@ impl DsaSync {
         release_kept(shared, slot, out);
         self.on_syn(now, slot, packet.tcp, out);
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
+        if believed && packet.tcp.flags.contains(TcpFlags::RST) {
+            // The station would answer each copy with another reset, and a gate would wait for its answers.
+            self.recover.forget(now, shared, windows, round_trips, slot, out);
+        }
         let pacer = &self.downlink.pacer;
         let heard = if believed && self.recover.is_on() {
             self.recover.on_uplink(now, shared, round_trips, pacer, slot, packet, out)
@@ -601,6 +605,7 @@ impl DsaSync {
                 self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
                 self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
+                self.round_trips.set_silent_aside(&self.shared.monitor);
                 self.round_trips.share_anew(&self.shared.monitor);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);

@@ -248,15 +248,18 @@ impl Pacer {
         }
     }
 
-    /// A packet came back from the transmit queue.
-    pub fn on_taken_back(&mut self, len: u32) {
+    /// A packet came back from the transmit queue. In a silence of the whole radio all of them do, and nothing is left
+    /// to be waited for. In one of a station only that station's do.
+    pub fn on_taken_back(&mut self, now: Instant, len: u32) {
         if let Some((packets, bytes)) = &mut self.room {
             *packets = packets.saturating_add(1);
             *bytes = bytes.saturating_add(u64::from(len));
         }
-        // The queue is empty after a reclaim, so nothing has to be waited for.
-        self.drained = Instant::ZERO;
-        self.paused = self.paused.map(|_| Duration::ZERO);
+        if self.paused.is_some() {
+            (self.drained, self.paused) = (Instant::ZERO, Some(Duration::ZERO));
+        } else {
+            self.drained = now + self.drained.since(now).saturating_sub(self.time_for(u64::from(len)));
+        }
     }
 
     /// The whole radio has fallen silent: its queue stands still, and has for as long as the silence `lasted`

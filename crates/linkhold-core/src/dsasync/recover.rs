@@ -92,6 +92,8 @@ const MOST_PROBED: usize = 4;
 /// Most copies kept of one flow, and of all.
 const MOST_OF_FLOW: usize = 4096;
 const MOST_COPIES: usize = 65_536;
+/// The order is swept at most once for so many copies.
+const SWEEP: usize = MOST_COPIES / 4;
 /// Most copies let go of to make room for one.
 const MOST_LET_GO: u32 = 64;
 /// Time that copies are kept beyond the radio's part of the round trip: for the router's queue, and for what
@@ -160,6 +162,8 @@ pub(super) struct Recover {
     states: Vec<State>,
     /// All copies, the oldest first. Some may have been let go of since.
     order: VecDeque<Kept>,
+    /// Copies added since those that were let go of were taken out.
+    since_swept: usize,
     /// Flows with copies to send, in turn.
     line: VecDeque<u32>,
     /// Flows with something due.
@@ -186,6 +190,7 @@ impl Recover {
             on: config.recover,
             states: Vec::new(),
             order: VecDeque::new(),
+            since_swept: 0,
             line: VecDeque::new(),
             active: Vec::new(),
             next: None,
@@ -341,6 +346,7 @@ impl Recover {
         let silent_for = now.since(state.heard.max(self.heard_any));
         let mute = state.falls_mute(silent_for);
         self.order.push_back(Kept { slot, seq, number });
+        self.since_swept += 1;
         let metrics = &mut shared.metrics;
         metrics.kept_bytes += u64::from(segment.bytes);
         metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
@@ -363,6 +369,9 @@ impl Recover {
         bound: Bound,
         out: &mut Actions,
     ) -> bool {
+        if self.order.len() >= MOST_COPIES && self.since_swept >= SWEEP {
+            self.sweep();
+        }
         for _ in 0..MOST_LET_GO {
             let fits = |bound| shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES;
             let Some(&Kept { slot, seq, number }) = self.order.front() else {
@@ -383,6 +392,20 @@ impl Recover {
             self.order.pop_front();
         }
         shared.metrics.kept_bytes + bytes <= bound.bytes(Duration::ZERO) && self.order.len() < MOST_COPIES
+    }
+
+    /// Takes out of the order what was let go of. Behind the copies of a station in a long silence, which do not
+    /// age, those of the others pile up.
+    #[cold]
+    fn sweep(&mut self) {
+        let states = &self.states;
+        let is_kept = |kept: &Kept| {
+            states
+                .get(kept.slot as usize)
+                .is_some_and(|state| state.copies.since(kept.seq, kept.number).is_some())
+        };
+        self.order.retain(is_kept);
+        self.since_swept = 0;
     }
 
     /// A segment came back from the transmit queue.
@@ -718,6 +741,7 @@ impl Recover {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
         shared.metrics.count(state.copies.clear(out));
         state.doubled.clear();
+        state.give_memory_back();
         (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
         state.forget_round_trip();
         state.repeated = None;

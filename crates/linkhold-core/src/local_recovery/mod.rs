@@ -41,6 +41,7 @@ mod watch;
 
 pub use resend::{LocalResend, LocalResendConfig, ResendFrom};
 
+use crate::connection::{Connection, Segment};
 use crate::copies::round_trip::RoundTrip;
 use crate::copies::{Bounds, Copies, Done};
 use watch::Watch;
@@ -106,6 +107,8 @@ const TICK: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 struct Flow {
     station: StationId,
+    /// The correspondent's end of it, by which the station's segments are judged.
+    connection: Connection,
     up: Watch,
     /// When the hole was reported last, and how often since its first missing byte was another.
     reported: (Instant, u8),
@@ -126,6 +129,7 @@ impl Flow {
     fn new(station: StationId) -> Self {
         Self {
             station,
+            connection: Connection::default(),
             up: Watch::default(),
             reported: (Instant::ZERO, 0),
             reported_next: None,
@@ -159,6 +163,13 @@ impl Flow {
                 self.down.clear(out)
             }
         }
+    }
+
+    /// Forgets both directions of the connection that was on these ports.
+    fn forget(&mut self, out: &mut Actions) -> Done {
+        let done = self.down.clear(out);
+        *self = Self { connection: core::mem::take(&mut self.connection), ..Self::new(self.station) };
+        done
     }
 
     /// The station tells by SACK what is missing.
@@ -290,6 +301,10 @@ impl Shared {
 
     /// The station acknowledges. True if the sender is not to hear of it now.
     fn heard(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment, out: &mut Actions) -> bool {
+        // An ACK of what was never sent is none of the connection's.
+        if flow.connection.sent().is_none_or(|sent| tcp.ack.after(sent)) {
+            return false;
+        }
         let before = flow.acked;
         let advanced = before.is_none_or(|(acked, _)| tcp.ack.after(acked));
         if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
@@ -361,20 +376,28 @@ impl Mechanism for LocalRecovery {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let Self { flows, shared, .. } = self;
         shared.metrics.packets += 1;
-        if packet.tcp.flags.contains(TcpFlags::RST) {
-            if let Some(mut flow) = flows.remove(packet.flow) {
-                shared.metrics.count(flow.down.clear(out));
-            }
-            return Verdict::Forward(Rewrite::NONE);
-        }
         let Seen { value: flow, evicted, .. } = flows.see(now, packet.flow, || Flow::new(packet.station));
         flow.station = packet.station;
         if let Some((_, mut flow)) = evicted {
             shared.metrics.flow_evictions += 1;
             shared.metrics.count(flow.down.clear(out));
         }
+        let segment = flow.connection.pass(packet.direction.opposite(), packet.tcp);
+        if segment == Segment::Doubted {
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        if packet.tcp.flags.contains(TcpFlags::RST) {
+            if let Some(mut flow) = flows.remove(packet.flow) {
+                shared.metrics.count(flow.down.clear(out));
+            }
+            return Verdict::Forward(Rewrite::NONE);
+        }
         if packet.tcp.flags.contains(TcpFlags::SYN) {
-            // A connection begins: nothing of an old one under the same addresses counts any more.
+            // A connection begins: nothing of an old one under the same addresses counts any more. An answer may be
+            // the first of it that is believed.
+            if segment == Segment::Begins && packet.tcp.flags.contains(TcpFlags::ACK) {
+                shared.metrics.count(flow.forget(out));
+            }
             shared.metrics.count(flow.begins(packet.direction, packet.tcp, out));
             return Verdict::Forward(Rewrite::NONE);
         }

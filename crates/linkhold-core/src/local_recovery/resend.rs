@@ -114,8 +114,10 @@ impl Mechanism for LocalResend {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
         let tcp = packet.tcp;
-        if tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
-            // A connection ends or begins: nothing of an old one under the same addresses counts any more.
+        if tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) && packet.direction == Direction::Uplink {
+            // The host ends a connection or begins one: nothing of an old one under the same addresses counts any
+            // more. The far end's word may be made up. If the host believes it, it sends no more, and copies
+            // are let go of in time.
             if let Some(mut copies) = self.flows.remove(packet.flow) {
                 self.metrics.count(copies.clear(out));
             }
@@ -126,7 +128,9 @@ impl Mechanism for LocalResend {
                 return self.keep(now, packet, out);
             }
             (ResendFrom::Link, Direction::Downlink) if tcp.flags.contains(TcpFlags::ACK) => {
-                if let Some(copies) = self.flows.get_mut(packet.flow) {
+                if let Some(copies) =
+                    self.flows.get_mut(packet.flow).filter(|copies| copies.sent_up_to(tcp.ack))
+                {
                     self.metrics.count(copies.acknowledge(now, tcp.ack, out));
                 }
             }

@@ -115,7 +115,7 @@ impl Registered for LocalResendConfig {
                 what: format!("in case {name} nobody reports to {resend}"),
                 instead: format!("put {recovery} beside it, at the base station"),
             }),
-            Surroundings::Case { .. } | Surroundings::Host => None,
+            Surroundings::Case { .. } | Surroundings::Host { .. } => None,
         }
     }
 }

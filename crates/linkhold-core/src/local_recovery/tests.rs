@@ -272,6 +272,59 @@ fn a_tail_that_nobody_acknowledges_goes_again_after_the_round_trip_and_its_devia
     assert_eq!(sent(&talk.wait(430)), [id]);
 }
 
+/// Who does not see a connection can send what looks like it.
+#[test]
+fn made_up_acknowledgments_and_resets_do_not_end_the_recovery() {
+    let mut talk = base_station();
+    let ids: Vec<u64> = (1..6).map(|segment| talk.down(0, segment).0).collect();
+    assert_eq!(talk.up(10, &ack(2, &[])), (vec![], true));
+    assert_eq!(talk.up(11, &ack(1_000_000, &[])), (vec![], true), "of what was never sent");
+    let reset = |seq| TcpSegment { seq: Seq(seq), flags: TcpFlags::RST, ..TcpSegment::default() };
+    for way in [Direction::Downlink, Direction::Uplink] {
+        assert_eq!(talk.packet(12, way, 1, &reset(1 << 30)).1, Verdict::Forward(Rewrite::NONE));
+    }
+    assert_eq!(talk.up(13, &ack(2, &[(3, 4)])), (vec![ids[1]], false), "it goes on");
+    // The sender's own is where its data ends.
+    let _ = talk.packet(14, Direction::Downlink, 1, &reset(6 * SEGMENT));
+    assert!(talk.kept.is_empty());
+
+    let mut host = station(ResendFrom::Link);
+    let up = |talk: &mut Talk<LocalResend>, at, tcp: &TcpSegment| talk.packet(at, Direction::Uplink, 1, tcp);
+    let ids: Vec<u64> = (1..4).map(|segment| up(&mut host, 0, &data(segment)).0).collect();
+    for made_up in [ack(1_000_000, &[]), reset(7), syn(9)] {
+        let _ = host.packet(1, Direction::Downlink, 1, &made_up);
+    }
+    assert_eq!(host.kept, ids.iter().copied().collect());
+    let _ = host.packet(2, Direction::Downlink, 1, &ack(3, &[]));
+    assert_eq!(host.kept, BTreeSet::from([ids[2]]));
+    let _ = up(&mut host, 3, &reset(400));
+    assert!(host.kept.is_empty());
+}
+
+/// What there was no room for has gone all the same: of what its sender then sends again nobody can tell which
+/// of the two was acknowledged.
+#[test]
+fn a_segment_that_was_not_kept_gives_no_sample_when_it_comes_again() {
+    let config =
+        LocalRecoveryConfig { max_bytes: Bytes(u64::from(40 + SEGMENT)), ..LocalRecoveryConfig::default() };
+    let mut talk = Talk::new(LocalRecovery::new(&config));
+    talk.down(0, 1);
+    assert_eq!(
+        talk.packet(1, Direction::Downlink, 1, &data(2)).1,
+        Verdict::Forward(Rewrite::NONE),
+        "no room"
+    );
+    talk.up(10, &ack(2, &[]));
+    let measured = |talk: &mut Talk<LocalRecovery>| {
+        talk.mechanism.flows.get_mut(&key(1)).and_then(|flow| flow.round_trip).map(RoundTrip::mean)
+    };
+    let before = measured(&mut talk);
+    assert!(before.is_some());
+    talk.down(500, 2);
+    talk.up(503, &ack(3, &[]));
+    assert_eq!(measured(&mut talk), before);
+}
+
 #[test]
 fn in_a_silence_nothing_is_sent_and_patience_begins_at_its_end() {
     let mut talk = base_station();
@@ -334,7 +387,11 @@ fn copies_of_an_old_connection_are_forgotten_when_another_begins_under_its_addre
     talk.down(0, 1);
     let _ = talk.packet(1, Direction::Uplink, 1, &syn(1));
     assert_eq!(talk.kept.len(), 1, "the other direction's SYN says nothing of these");
+    // Anybody can send a SYN: it counts once it is answered.
     let _ = talk.packet(2, Direction::Downlink, 1, &syn(1));
+    assert_eq!(talk.kept.len(), 1);
+    let answer = TcpSegment { ack: Seq(SEGMENT), flags: TcpFlags::SYN | TcpFlags::ACK, ..syn(50) };
+    let _ = talk.packet(3, Direction::Uplink, 1, &answer);
     assert!(talk.kept.is_empty());
     assert_eq!(talk.mechanism.metrics().kept_bytes, 0);
 

@@ -135,7 +135,10 @@ mod tests {
                 (0..50).for_each(|_| rule.sent(Bin::of(level)));
                 (0..lost).for_each(|_| rule.sent_again(Bin::of(level)));
             }
-            rule.decide(Instant::from_millis(1000 * second), &Samples::default());
+            rule.decide(
+                Instant::from_millis(1000 * second),
+                &Samples::new(crate::time::Duration::from_secs(1)),
+            );
         }
         rule.rule.threshold
     }

@@ -123,7 +123,7 @@ mod tests {
 
     /// The orders that a rule gives for samples every 100 ms.
     fn orders(rule: &mut dyn Decision, samples: &[f32]) -> Vec<Order> {
-        let mut known = Samples::default();
+        let mut known = Samples::new(Duration::from_secs(1));
         let decide = |(index, &db): (usize, &f32)| {
             let now = Instant::from_millis(100 * index as u64);
             known.add(now, now, db);

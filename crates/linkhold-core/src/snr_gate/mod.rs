@@ -84,7 +84,7 @@ impl SnrGate {
     pub fn new(config: &SnrGateConfig) -> Self {
         Self {
             config: *config,
-            samples: Samples::default(),
+            samples: Samples::new(config.lost_signal),
             heard: Instant::ZERO,
             decision: config.decision(),
             gate: Gate::Open,
@@ -199,7 +199,9 @@ impl Mechanism for SnrGate {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
         let (shut, closed) = (self.is_shut(), self.config.closed);
-        let bin = self.samples.level(self.config.averaged).map(Bin::of);
+        // Where the source is silent, nobody knows at what level this was sent.
+        let is_heard = now.since(self.heard) < self.config.lost_signal;
+        let bin = self.samples.level(self.config.averaged).filter(|_| is_heard).map(Bin::of);
         let Seen { value: flow, evicted, .. } = self.flows.see(now, packet.flow, || Flow::new(*packet.flow));
         if let Some((_, mut evicted)) = evicted {
             self.metrics.flow_evictions += 1;

@@ -9,26 +9,27 @@
 use crate::time::{Duration, Instant};
 
 /// Most samples kept: 6.4 s of the paper's.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 /// Samples below which nothing is said of a change: two on each side.
-const FEWEST: usize = 4;
+pub(super) const FEWEST: usize = 4;
 
 /// The last samples, oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
+    /// What was sampled before so long without a sample says nothing of the level any more.
+    longest_gap: Duration,
     ring: [(Instant, f32); MOST],
     /// Where the next one goes.
     next: usize,
     len: usize,
 }
 
-impl Default for Samples {
-    fn default() -> Self {
-        Self { ring: [(Instant::ZERO, 0.0); MOST], next: 0, len: 0 }
-    }
-}
-
 impl Samples {
+    /// No samples yet.
+    pub fn new(longest_gap: Duration) -> Self {
+        Self { longest_gap, ring: [(Instant::ZERO, 0.0); MOST], next: 0, len: 0 }
+    }
+
     /// Adds a sample that was taken at `taken`. False if it was refused.
     pub fn add(&mut self, now: Instant, taken: Instant, db: f32) -> bool {
         let taken = taken.min(now);
@@ -52,9 +53,15 @@ impl Samples {
         self.back().next()
     }
 
-    /// Mean of the last `count` samples, dB; `None` before the first.
+    /// Mean of the last `count` samples since the last gap, dB; `None` before the first.
     pub fn level(&self, count: u32) -> Option<f64> {
-        mean(self.back().take(count.max(1) as usize).map(|(_, db)| db))
+        let (mut next, _) = self.newest()?;
+        let near = self.back().take_while(|&(taken, _)| {
+            let gap = next.since(taken);
+            next = taken;
+            gap < self.longest_gap
+        });
+        mean(near.take(count.max(1) as usize).map(|(_, db)| db))
     }
 
     /// Mean of the newer half of the samples in `window` less that of the older, dB: how the signal changes.
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_level_is_the_mean_of_the_last_ones_and_the_change_that_of_the_halves() {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(Duration::from_secs(1));
         assert_eq!((samples.level(1), samples.change(Duration::from_secs(1))), (None, None));
         for (index, db) in [9.0, 9.0, 9.0, 9.0, 9.0, 6.0, 6.0, 6.0, 6.0, 6.0].into_iter().enumerate() {
             let at = ms(100 * index as u64);
@@ -107,7 +114,7 @@ mod tests {
 
     #[test]
     fn wrong_late_and_doubled_samples_are_refused() {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(Duration::from_secs(1));
         assert!(samples.add(ms(100), ms(100), 5.0));
         for (taken, db) in [(100, 6.0), (50, 6.0), (150, f32::NAN), (150, f32::INFINITY)] {
             assert!(!samples.add(ms(200), ms(taken), db), "{taken} {db}");
@@ -119,8 +126,17 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_of_no_sample_before_a_gap() {
+        let mut samples = Samples::new(Duration::from_secs(1));
+        for (at, db) in [(0, 1.0), (100, 1.0), (1_099, 4.0), (2_099, 8.0), (2_199, 10.0)] {
+            assert!(samples.add(ms(at), ms(at), db));
+        }
+        assert_eq!(samples.level(3), Some(9.0), "the gap before them is a whole second");
+    }
+
+    #[test]
     fn old_samples_leave() {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(Duration::from_secs(1));
         for index in 0..1000 {
             samples.add(ms(index), ms(index), index as f32);
         }

@@ -1,6 +1,7 @@
 //! The SNR gate as the registry knows it: its presets, its settings with their names in files, and how it is
 //! built.
 
+use super::samples::{FEWEST, MOST};
 use super::{Closed, Rule, SnrGate, SnrGateConfig};
 use crate::mechanism::{Mechanism, Place};
 use crate::quantity::ValueError;
@@ -104,8 +105,39 @@ impl Registered for SnrGateConfig {
                     "once shut it opens only after max_gate ({max_gate}), or by an error of the samples"
                 ),
             }),
-            Surroundings::Case { .. } | Surroundings::Host => None,
+            Surroundings::Case { snr_every: every, .. } | Surroundings::Host { snr_every: Some(every) } => {
+                self.too_rare(*every)
+            }
+            Surroundings::Host { snr_every: None } => None,
         }
+    }
+}
+
+impl SnrGateConfig {
+    /// What samples so far apart make pointless.
+    fn too_rare(&self, every: Duration) -> Option<Hint> {
+        let (gate, Self { rule, window, lost_signal, .. }) = (Self::NAME, self);
+        let hint = |key, what, instead| Some(Hint { key: Some(key), what, instead });
+        if *rule != Rule::Threshold && every >= *lost_signal {
+            let what = format!(
+                "{gate} takes the signal for lost {lost_signal} after a sample, and one comes every {every}"
+            );
+            return hint("lost_signal", what, format!("write lost_signal = \"{}\" or more", every * 3));
+        }
+        let needed = every * (FEWEST as u32 - 1);
+        if *rule == Rule::Threshold && needed >= *window {
+            let what = format!(
+                "{gate} tells motion by {FEWEST} samples in {window}, but one comes every {every}: it never shuts"
+            );
+            return hint("window", what, format!("write window = \"{}\" or more", every * FEWEST as u32));
+        }
+        let kept = every * MOST as u32;
+        if *rule == Rule::Threshold && *window > kept {
+            let what =
+                format!("{gate} keeps {MOST} samples, which come every {every}: motion is told in {kept}");
+            return hint("window", what, format!("write window = \"{kept}\" or less"));
+        }
+        None
     }
 }
 

@@ -349,6 +349,11 @@ mod tests {
                 "[control]\nmax_clients = 0\n",
                 "agent.toml:4:15: control.max_clients: 0 is out of range; write a whole number from 1 to 1024",
             ),
+            (
+                "[datapath]\naggregates = \"keep\"\n",
+                "agent.toml:4:14: datapath.aggregates: \"keep\" hands over packets of which dsasync can send no copy again; \
+                 write \"auto\" or \"split\", or recover = false for dsasync",
+            ),
             ("[silence]\nmax = \"0s\"\n", "agent.toml:4:7: silence.max: \"0s\" is zero"),
             (
                 "[channel]\nefficiency = 1.5\ncapacity = \"1Mbit/s\"\n",

@@ -26,7 +26,7 @@ pub enum AgentError {
     #[error("the agent would see nothing: {0}")]
     Hidden(String),
     /// The recording cannot be started.
-    #[error("record to {path}: {message}")]
+    #[error("cannot record to {path}: {message}")]
     Record {
         /// The file.
         path: std::path::PathBuf,
@@ -65,10 +65,10 @@ pub enum AgentError {
     #[error("an agent called \"{0}\" runs here already: stop it, or set another `instance`")]
     InstanceTaken(String),
     /// The guardian process cannot be started.
-    #[error("start the guardian: {0}")]
+    #[error("cannot start the guardian: {0}")]
     Guardian(io::Error),
     /// Signals cannot be caught.
-    #[error("catch signals: {0}")]
+    #[error("cannot catch signals: {0}")]
     Signals(io::Error),
     /// A host's senders cannot be frozen as the configuration asks.
     #[error(transparent)]

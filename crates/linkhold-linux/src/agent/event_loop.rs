@@ -278,16 +278,16 @@ impl Agent {
                 self.core.renew_nl80211();
             }
             self.note_replacement();
-            // Before the packets: what the radio says decides what becomes of them.
+            // Before the packets: what the radio says, or somebody says of it, decides what becomes of them.
             if ready.radio {
                 self.core.handle_radio();
+            }
+            if ready.control {
+                self.control.take_turn(&mut self.core);
             }
             if ready.packets || more_packets {
                 let clock = self.core.clock;
                 more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
-            }
-            if ready.control {
-                self.control.take_turn(&mut self.core);
             }
         }
     }
@@ -882,6 +882,7 @@ impl Core {
             silences_timed: counts.timed,
             silences_overdue: counts.overdue,
             channel: state.channel,
+            measured_bps: metrics.measured_rate,
             flows: metrics.flows,
             stations: radio.stations().len(),
             untracked_events: metrics.untracked_events + radio.stations().untracked(),
@@ -923,6 +924,7 @@ impl Core {
                 [only] => only.channel,
                 _ => None,
             },
+            measured_bps: metrics.measured_rate,
             flows: metrics.flows,
             stations: radios.iter().map(|radio| radio.stations).sum(),
             packets: Packets {

@@ -83,6 +83,11 @@ impl Exporter {
                 "Raw rate of the radio's channel, 0 if unknown",
                 radio.channel.map_or(0.0, |channel| channel.capacity_bps as f64),
             ),
+            (
+                "linkhold_measured_bps",
+                "Rate measured where nobody tells it, payload bits/s; 0: it is told, not known yet, or not measured",
+                radio.measured_bps as f64,
+            ),
             ("linkhold_flows", "Flows in the table", radio.flows as f64),
             ("linkhold_stations", "Stations that have a number now", radio.stations as f64),
             ("linkhold_held_packets", "Packets held now", packets.held as f64),

@@ -39,7 +39,7 @@ pub enum ProcessorError {
         allowed: String,
     },
     /// The system refuses.
-    #[error("stay on processor {number}: {source}")]
+    #[error("cannot stay on processor {number}: {source}")]
     System {
         /// The processor.
         number: u32,

@@ -72,8 +72,8 @@ pub enum Event {
         /// Why.
         #[serde(default)]
         cause: Cause,
-        /// How long it is expected to last, seconds. It still takes a `thaw` (or the configured maximum) to
-        /// end.
+        /// Expected length of the silence, seconds, a hint only: the silence ends with a `thaw`, or at the
+        /// configuration's `silence.max`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_s: Option<f64>,
         /// How long it lasts, seconds, above 0 and at most the configuration's `silence.max`: the agent ends
@@ -379,7 +379,10 @@ fn check_times(message: &Message) -> Result<(), String> {
     let mut non_negative: Vec<(&str, Option<f64>)> = vec![("detected_ago_s", message.detected_ago_s)];
     match &message.event {
         Some(Event::Freeze { for_s: Some(0.0), .. }) => {
-            return Err("`for_s` is 0, which is no silence; leave it out where a `thaw` ends it".to_owned());
+            return Err(
+                "`for_s` is 0, which is no silence; leave `for_s` out where a `thaw` ends the silence"
+                    .to_owned(),
+            );
         }
         Some(Event::Freeze { expected_s, for_s, .. }) => {
             non_negative.extend([("expected_s", *expected_s), ("for_s", *for_s)]);

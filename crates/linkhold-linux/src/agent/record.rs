@@ -531,7 +531,7 @@ mod tests {
         record(&recording, 100_000).unwrap();
         let nowhere = Recording { file: "/nonexistent/a.log".into(), limit: Bytes(1) };
         let error = record(&nowhere, 1).unwrap_err().to_string();
-        assert!(error.starts_with("record to /nonexistent/a.log: No such file"), "{error}");
+        assert!(error.starts_with("cannot record to /nonexistent/a.log: No such file"), "{error}");
     }
 
     #[test]

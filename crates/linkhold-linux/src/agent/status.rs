@@ -57,6 +57,10 @@ pub struct Status {
     pub silences_overdue: u64,
     /// What the radio carries, as last told; none: nobody has, or there are several radios.
     pub channel: Option<Channel>,
+    /// The rate that the mechanism has measured where nobody tells it, payload bits/s, of all radios; 0: it is told,
+    /// not known yet, or the mechanism measures none.
+    #[serde(default)]
+    pub measured_bps: u64,
     /// What the eBPF congestion controls did, where a host has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelCounters>,
@@ -119,6 +123,10 @@ pub struct RadioStatus {
     pub silences_overdue: u64,
     /// What it carries, as last told; none: nobody has.
     pub channel: Option<Channel>,
+    /// The rate that the mechanism has measured where nobody tells it, payload bits/s; 0: it is told, not known yet,
+    /// or the mechanism measures none.
+    #[serde(default)]
+    pub measured_bps: u64,
     /// Flows in the table.
     pub flows: u64,
     /// Stations that have a number now.
@@ -181,7 +189,7 @@ pub struct Packets {
     pub held_bytes: u64,
     /// Most bytes held at once.
     pub held_bytes_peak: u64,
-    /// Most bytes that may be held at present.
+    /// Most bytes that may be held at present; 0: the mechanism has no such limit.
     #[serde(default)]
     pub held_bytes_limit: u64,
     /// Packets held so far.
@@ -289,7 +297,12 @@ pub struct Windows {
     pub inject_errors: u64,
 }
 
-fn write_channel(f: &mut fmt::Formatter<'_>, head: &str, channel: Option<Channel>) -> fmt::Result {
+fn write_channel(
+    f: &mut fmt::Formatter<'_>,
+    head: &str,
+    channel: Option<Channel>,
+    measured_bps: u64,
+) -> fmt::Result {
     match channel {
         Some(channel) => writeln!(
             f,
@@ -297,9 +310,14 @@ fn write_channel(f: &mut fmt::Formatter<'_>, head: &str, channel: Option<Channel
             channel.capacity_bps as f64 / 1e6,
             channel.efficiency * 100.0
         ),
-        None => {
-            writeln!(f, "{head}    measured   tell its rate by `[channel]` or `linkhold signal switch`")
+        None if measured_bps > 0 => {
+            writeln!(
+                f,
+                "{head}{:>12.1}   Mbit/s, measured by what passed; nobody tells the rate",
+                measured_bps as f64 / 1e6
+            )
         }
+        None => writeln!(f, "{head}    not told   `[channel]` or `linkhold signal switch` tells its rate"),
     }
 }
 
@@ -321,7 +339,7 @@ impl Windows {
 impl fmt::Display for RadioStatus {
     /// Two lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_channel(f, &format!("{:<12}", self.name), self.channel)?;
+        write_channel(f, &format!("{:<12}", self.name), self.channel, self.measured_bps)?;
         writeln!(
             f,
             "{:>24}   {}; {} packets seen, {} held now; {} silences, {} that nobody ended; {} flows, {} stations",
@@ -342,24 +360,25 @@ impl fmt::Display for Status {
         let state = if self.silent { "silent" } else { "on air" };
         writeln!(
             f,
-            "agent {} ({}), up {:.0} s, {} by {}: {state}",
+            "linkhold {} ({}), up {:.0} s, {} by {}: {state}",
             self.instance, self.mechanism, self.uptime_s, self.datapath, self.rules
         )?;
         for trouble in &self.troubles {
             writeln!(f, "TROUBLE     {trouble}")?;
         }
         match &self.radios[..] {
-            [] | [_] => write_channel(f, "channel     ", self.channel)?,
+            [] | [_] => write_channel(f, "channel     ", self.channel, self.measured_bps)?,
             several => several.iter().try_for_each(|radio| write!(f, "{radio}"))?,
         }
         writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;
+        let room = match self.packets.held_bytes_limit {
+            0 => String::new(),
+            limit => format!(", room for {limit}"),
+        };
         writeln!(
             f,
-            "held        {:>12}   packets now, {} bytes (peak {} bytes, room for {})",
-            self.packets.held,
-            self.packets.held_bytes,
-            self.packets.held_bytes_peak,
-            self.packets.held_bytes_limit
+            "held        {:>12}   packets now, {} bytes (peak {} bytes{room})",
+            self.packets.held, self.packets.held_bytes, self.packets.held_bytes_peak
         )?;
         writeln!(
             f,

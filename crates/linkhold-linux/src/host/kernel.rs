@@ -429,6 +429,14 @@ mod loaded {
         for mut map in object.maps_mut() {
             let name = map.name().to_owned();
             if map.map_type() == MapType::StructOps {
+                // Before it is registered: who has no handle of it cannot take it back.
+                let own = match MapHandle::try_from(&map) {
+                    Ok(own) => own,
+                    Err(error) => {
+                        unregister(&registrations);
+                        return Err(refused(error));
+                    }
+                };
                 match map.attach_struct_ops() {
                     // The registration outlives this handle on purpose: another host may share it.
                     Ok(mut link) => link.disconnect(),
@@ -437,7 +445,7 @@ mod loaded {
                         return Err(refused(error));
                     }
                 }
-                registrations.push(MapHandle::try_from(&map).map_err(refused)?);
+                registrations.push(own);
             } else if name == QUIET {
                 quiet = Some(MapHandle::try_from(&map).map_err(refused)?);
             } else if name == COUNT {

@@ -48,6 +48,11 @@ pub fn scrape() -> std::io::Result<String> {
 pub fn metrics_are_served() -> Outcome {
     let path = ThreeHosts::build()?;
     let agent = AgentProcess::start(&path, METRICS);
+    // Nobody tells the rate: it is measured.
+    let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6810, Amount::Bytes(20 * MEGABYTE));
+    transfer.finish();
+    let measured = agent.status().measured_bps;
+    assert!(measured > 0, "{}", agent.status());
     agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
     // Twice: a counter must not be added to itself.
     path.bs.enter(scrape)??;
@@ -64,6 +69,7 @@ pub fn metrics_are_served() -> Outcome {
         r#"linkhold_channel_capacity_bps{instance="test",radio="radio0"} 0"#,
         r#"linkhold_dropped_total{instance="test",radio="radio0",reason="buffer_full"} 0"#,
         r#"linkhold_held_bytes{instance="test",radio="radio0"} 0"#,
+        r#"linkhold_measured_bps{instance="test",radio="radio0"} "#,
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

@@ -44,10 +44,7 @@ impl Sender {
     #[inline(always)]
     pub fn on_ack(&mut self, now: Instant, ts_now: u32, ack: &AckIn, stats: &mut Stats) -> bool {
         // A frozen sender's clock stands still.
-        let (now, frozen) = match self.motion {
-            Motion::Frozen { since } => (since, true),
-            Motion::Running | Motion::Thawed { .. } => (now, false),
-        };
+        let (now, frozen) = (self.motion.clock(now), self.motion.is_frozen());
         self.take_probed_byte(ack);
         if ack.ack > self.nxt {
             return false;

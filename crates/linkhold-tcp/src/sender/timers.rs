@@ -321,6 +321,8 @@ impl Sender {
         }
         self.hears_base_station = true;
         self.board.sack(&blocks, &mut AckSummary::default());
+        // A frozen sender's clock stands still.
+        let now = self.motion.clock(now);
         // A report may have crossed the retransmission that it asks for.
         let patience = self.rtt.srtt().unwrap_or(Duration::ZERO);
         if self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {

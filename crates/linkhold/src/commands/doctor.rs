@@ -16,6 +16,16 @@ struct Told<'a> {
     #[serde(flatten)]
     report: &'a DoctorReport,
     program: Program,
+    runs: Runs,
+}
+
+/// What runs here.
+#[derive(Serialize)]
+struct Runs {
+    simulator: bool,
+    testbed: bool,
+    host: bool,
+    agent: bool,
 }
 
 /// Runs `linkhold doctor`; fails if what was asked about cannot run here.
@@ -31,12 +41,13 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         None => None,
     };
     let report = doctor(config.as_ref());
+    let (agent, testbed, host) = (report.agent_runs(), report.testbed_runs(), report.host_runs());
     if args.json {
-        print(&super::to_json(&Told { report: &report, program: program() })?)?;
+        let runs = Runs { simulator: true, testbed, host, agent };
+        print(&super::to_json(&Told { report: &report, program: program(), runs })?)?;
     } else {
         print(&format!("{report}\n"))?;
     }
-    let (agent, testbed, host) = (report.agent_runs(), report.testbed_runs(), report.host_runs());
     let missing = match args.about {
         Some(DoctorSubject::Agent) if !agent => "the agent does not run here",
         Some(DoctorSubject::Testbed) if !testbed => "the testbed does not run here",

@@ -37,7 +37,7 @@ fn check(args: &SignalArgs) -> Result<(), String> {
     }
     match &args.event {
         SignalEvent::Freeze { lasting: Some(Duration::ZERO), .. } => {
-            Err("--for 0s is no silence; write how long it lasts, or leave it out and `thaw` later"
+            Err("--for 0s is no silence; write the silence's length, or leave --for out and end the silence with `thaw`"
                 .to_owned())
         }
         SignalEvent::Sensing { period: Duration::ZERO, .. } => Ok(()),

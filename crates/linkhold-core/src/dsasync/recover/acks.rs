@@ -94,7 +94,9 @@ impl Recover {
         self.look(now, slot, &how, true);
         let state = &mut self.states[slot as usize];
         let tells_of_hole = !blocks.above.is_empty() || repeats;
-        if !tells_of_hole && !state.copies.repairs(tcp.ack, &how) {
+        // No block is left. A copy of what is merely under way repairs no hole, whatever losses count.
+        let under_repair = Judging { all: false, ..how };
+        if !tells_of_hole && !state.copies.repairs(tcp.ack, &under_repair) {
             state.hide_until = None;
         }
         if tells_of_hole && self.hide(now, shared, round_trips, slot, packet, &blocks, &how) {

@@ -26,6 +26,9 @@ pub const LEAST_LATE: Duration = Duration::from_millis(3);
 /// Patience with reordering where no local round trip has been measured.
 const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
 
+/// Room for copies that a flow's place keeps from one connection to the next.
+const USUAL: usize = 16;
+
 /// A station that answers every second segment at once (RFC 1122 section 4.2.3.2) owes no ACK for fewer
 /// segments than this.
 const OWED: usize = 4;
@@ -122,6 +125,17 @@ impl State {
     /// The silence that was noticed at `since` is over.
     pub fn silence_ended(&mut self, since: Instant, now: Instant) {
         self.silences.remember(since, now);
+        // Copies that stand in the router's queue stood still meanwhile.
+        for doubled in &mut self.doubled {
+            doubled.at += now.since(since);
+        }
+    }
+
+    /// Another connection takes the flow's place, and may need less than this one did.
+    pub fn give_memory_back(&mut self) {
+        self.copies.shrink_to(USUAL);
+        self.hidden.shrink_to(USUAL);
+        self.doubled.shrink_to(USUAL);
     }
 
     /// Forgets the round trip: another connection takes the flow's place.

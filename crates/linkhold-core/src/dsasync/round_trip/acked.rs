@@ -35,6 +35,7 @@ impl RoundTrips {
         let flow = shared.flows.at(slot);
         let mut believed = true;
         let told = self.bdp.is_told();
+        let acked = flow.acked;
         let (before, after) = self.account(flow, |flow| {
             believed = flow.on_uplink(packet.tcp);
             if !told && believed {
@@ -57,11 +58,17 @@ impl RoundTrips {
             self.cell.heard = now;
             if let Some(watched) = &mut flow.watched {
                 watched.progressed = now;
-                watched.repeated = 0;
             }
         }
+        // Duplicate ACKs answer repetitions, and would let a sender repeat for good.
+        if let Some(watched) = flow.watched.as_mut().filter(|_| flow.acked != acked) {
+            watched.repeated = 0;
+        }
         if delivered > 0 && !self.below_is_never_full() {
-            self.set_aside(packet.station, false);
+            // One that is silent is set aside, and an ACK that was under way then does not bring it back.
+            if !silent {
+                self.set_aside(packet.station, false);
+            }
             self.look_at_cell(now);
         }
         let beside = if delivered > 0 && !told { self.pass_others(now, flow) } else { 0 };

@@ -8,6 +8,7 @@ use super::RoundTrips;
 use crate::dsasync::cell::{Cell, STALE, Sum};
 use crate::dsasync::untold::PATIENCE;
 use crate::dsasync::withheld::Arrived;
+use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 
@@ -143,6 +144,22 @@ impl RoundTrips {
         if !self.below_is_never_full() {
             self.set_aside(station, true);
         }
+    }
+
+    /// A silence is over. Stations whose own goes on may have fallen silent in one of the network, when none
+    /// was set aside.
+    pub fn set_silent_aside(&mut self, monitor: &LinkMonitor) {
+        for number in 0..self.stations.len() as u32 {
+            if monitor.tfp(StationId(number)) {
+                self.station_fell_silent(StationId(number));
+            }
+        }
+    }
+
+    /// The station's outstanding bytes are not in the cell's limit.
+    #[cfg(test)]
+    pub fn is_aside(&self, station: StationId) -> bool {
+        self.stations.get(station).is_some_and(|record| record.aside)
     }
 
     /// Takes the station's outstanding bytes out of the cell's limit (`aside`), or counts them again.

@@ -452,12 +452,51 @@ fn blocks_are_shown_after_half_the_senders_round_trip_and_no_more_hidden() {
     assert_eq!(let_go(&b.until(223)), []);
     assert_eq!(let_go(&b.until(227)), [1000]);
     assert_eq!(b.sack(1001, 10, &[(11, 13)]).0, FORWARD);
-    // Another hole, another time.
-    let _ = b.at(230).sack(1002, 14, &[]);
-    for n in 14..18 {
+    // Another hole, another time. The sender has something under way all the while.
+    let _ = b.at(229).segment(14);
+    assert_eq!(b.at(230).sack(1002, 14, &[]).0, FORWARD);
+    for n in 15..18 {
         let _ = b.at(240).segment(n);
     }
     assert_eq!(b.at(244).sack(1003, 14, &[(15, 16)]).0, Verdict::Hold);
+}
+
+/// Copies that stand in the router's queue while a second silence goes on are no older when it ends.
+#[test]
+fn a_d_sack_of_a_copy_is_kept_back_after_however_long_a_silence() {
+    for (silence, heard) in [(1_000, FORWARD), (60_000, FORWARD)] {
+        let mut b = Bench::downloading(&recovering());
+        b.caught(20);
+        assert_eq!(copies(&b.returns()), [10, 11]);
+        b.at(503).freeze(Scope::Network);
+        let end = 503 + silence;
+        let _ = b.at(end).thaw(Scope::Network);
+        let _ = b.until(end + 1);
+        // The originals arrived, and then the copies.
+        let _ = b.at(end + 2).sack(1000, 12, &[]);
+        let (verdict, _) = b.at(end + 3).sack(1001, 12, &[(10, 11)]);
+        assert_eq!((verdict, heard), (Verdict::Drop(DropReason::RepairedHere), FORWARD), "{silence} ms");
+    }
+}
+
+/// Who resets a connection answers each of its segments with another reset.
+#[test]
+fn a_station_that_resets_gets_no_more_copies_and_keeps_no_gate_shut() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    assert!(b.agent.recover.gates.is_shut(StationId(0)));
+    let reset = TcpSegment {
+        seq: Seq(1),
+        ack: Seq(10 * MSS),
+        flags: TcpFlags::RST | TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let (verdict, mut actions) = b.at(503).packet(Direction::Uplink, Origin::Arrival, 1000, F, &reset);
+    actions.extend(b.until(3_000));
+    assert_eq!((verdict, copies(&actions)), (FORWARD, Vec::new()));
+    assert!(!b.agent.recover.gates.is_shut(StationId(0)));
+    assert_eq!(b.agent.metrics().kept_bytes, 0);
 }
 
 /// The window that an ACK kept back carries may be the one that reopens the flow's.

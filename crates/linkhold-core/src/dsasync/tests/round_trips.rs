@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dsasync::probes::PROBE_LIFE;
+use crate::packet::{SackBlock, SackBlocks};
 
 const FLOW: u16 = 1;
 
@@ -493,8 +494,55 @@ fn no_more_passes_the_gate_again_than_a_sender_repeats_until_something_is_acknow
     assert_eq!(of(&mut b, 0), (true, false), "what never went down is no repetition");
     assert_eq!(of(&mut b, 2 * owed), (true, false));
     assert_eq!(of(&mut b, 2 * owed + 1), (false, false));
+    // A repetition is answered by a duplicate ACK, which says that something has arrived, and nothing of the hole.
+    let acked = b.agent.shared.flows.known(0).acked.expect("an ACK");
+    assert_eq!(of(&mut b, 4 * owed), (false, false));
+    let mut sack = SackBlocks::EMPTY;
+    sack.push(SackBlock { left: acked + MSS, right: acked + 2 * MSS });
+    let flags = TcpFlags::ACK;
+    let tcp = TcpSegment { seq: Seq(1), ack: acked, window: 50_000, flags, sack, ..Default::default() };
+    let _ = b.at(1603).packet(Direction::Uplink, Origin::Arrival, 13, 101, &tcp);
+    assert!(!b.agent.shared.flows.known(0).may_repeat(Seq(first - 39 * MSS)));
     let _ = b.at(1604).ack(12, 101, first - 39 * MSS, 50_000);
     assert!(b.agent.shared.flows.known(0).may_repeat(Seq(first - 38 * MSS)));
+}
+
+/// A D-SACK (RFC 2883) tells of a segment that had arrived before.
+#[test]
+fn a_d_sack_counts_nothing_as_arrived() {
+    let (mut b, _) = behind_a_queue(&[]);
+    let (acked, before) = {
+        let flow = b.agent.shared.flows.known(0);
+        (flow.acked.expect("an ACK"), flow.outstanding())
+    };
+    let mut sack = SackBlocks::EMPTY;
+    sack.push(SackBlock { left: Seq(acked.0 - MSS), right: acked });
+    let flags = TcpFlags::ACK;
+    let tcp = TcpSegment { seq: Seq(1), ack: acked, window: 50_000, flags, sack, ..Default::default() };
+    for _ in 0..3 {
+        let _ = b.at(1603).packet(Direction::Uplink, Origin::Arrival, 13, 101, &tcp);
+    }
+    assert_eq!(b.agent.shared.flows.known(0).outstanding(), before);
+}
+
+/// What lies below for a silent station is none of the others' limit: also where an ACK of it was under way
+/// when the silence was told, and where the silence began in one of the whole network.
+#[test]
+fn a_silent_station_stays_set_aside_until_its_silence_is_over() {
+    let (mut b, first) = behind_a_queue(&[201]);
+    let aside = |b: &Bench| b.agent.round_trips.is_aside(StationId(1));
+    let own = Scope::Station(StationId(1));
+    b.at(1602).freeze(own);
+    assert!(aside(&b));
+    let _ = b.at(1603).ack(12, 101, first - 39 * MSS, 50_000);
+    assert!(aside(&b), "an ACK that was under way");
+    let _ = b.at(1700).thaw(own);
+    let _ = b.at(1701).ack(13, 101, first - 38 * MSS, 50_000);
+    assert!(!aside(&b));
+    b.at(1710).freeze(Scope::Network);
+    b.at(1715).freeze(own);
+    let _ = b.at(1720).thaw(Scope::Network);
+    assert!(aside(&b), "its own silence goes on");
 }
 
 /// What a sender repairs after its timeout is at an end once it is acknowledged: the mark that stood there

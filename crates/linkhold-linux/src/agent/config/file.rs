@@ -94,7 +94,7 @@ file_enum!(RadioEvents {
 });
 
 file_enum!(Aggregates {
-    "auto" => Self::Auto, "Split on a slow radio.";
+    "auto" => Self::Auto, "Split where copies are kept, or on a slow radio.";
     "keep" => Self::Keep, "Let them pass whole: less work a byte.";
     "split" => Self::Split, "Have the kernel split them before they come.";
 });
@@ -332,7 +332,8 @@ pub fn others_can_follow(settings: &MechanismSettings, end: &str) -> Result<(), 
         return Ok(());
     }
     let name = settings.name();
-    let what = format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
+    let what =
+        format!("{name} keeps copies of what goes to the radio, which the mechanisms behind it would change");
     let mut right = format!("write it {end}, next to the radio");
     if let Some(key) = switch_of_copies(settings) {
         right += &format!(" ({name} keeps none with {key} = false)");
@@ -424,6 +425,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
         check_schedule(schedule, &file.silence, reader);
     }
     let mechanisms = mechanisms(&file, reader);
+    check_aggregates(&file.datapath, &mechanisms, reader);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
         wired: names(&file.wired),
@@ -449,6 +451,22 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
         mechanisms,
         seat: Seat::Router,
     })
+}
+
+/// A copy can be sent again only of a packet of the wire's size.
+pub(super) fn check_aggregates(datapath: &DataPath, mechanisms: &[MechanismSettings], reader: &Reader<'_>) {
+    if *datapath.aggregates != Aggregates::Keep {
+        return;
+    }
+    if let Some(settings) = mechanisms.iter().find(|settings| settings.needs().kept_bytes.0 > 0) {
+        let name = settings.name();
+        let what = format!("\"keep\" hands over packets of which {name} can send no copy again");
+        let mut right = "write \"auto\" or \"split\"".to_owned();
+        if let Some(key) = switch_of_copies(settings) {
+            right += &format!(", or {key} = false for {name}");
+        }
+        reader.report(&datapath.aggregates.spot, what, right);
+    }
 }
 
 pub(super) fn names(list: &[At<Interface>]) -> Vec<String> {

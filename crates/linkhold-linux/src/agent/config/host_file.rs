@@ -15,8 +15,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::file::{
     Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
-    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names, schedule,
-    stated, usual,
+    check_aggregates, check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics,
+    names, schedule, stated, usual,
 };
 use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
 
@@ -160,9 +160,12 @@ pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), 
 fn pointless(
     mechanism: &At<MechanismValue>,
     settings: &MechanismSettings,
+    snr: &Snr,
     reader: &Reader<'_>,
 ) -> Option<String> {
-    let Hint { key, what, instead } = settings.hint(&Surroundings::Host)?;
+    // Lines of a file come as often as their program writes them.
+    let snr_every = (*snr.nl80211 && snr.file.is_none()).then(|| **snr.every);
+    let Hint { key, what, instead } = settings.hint(&Surroundings::Host { snr_every })?;
     let spot = key.and_then(|key| mechanism.decides(key)).unwrap_or(&mechanism.spot);
     Some(reader.remark(spot, what, instead))
 }
@@ -183,8 +186,10 @@ fn mechanisms(file: &HostFile, reader: &Reader<'_>) -> (Vec<MechanismSettings>, 
             reader.report(&value.spot, what, format!("write at = {there:?} here, or {here:?} there"));
         }
     }
-    let remarks =
-        all.iter().filter_map(|(value, placed)| pointless(value, &placed.settings, reader)).collect();
+    let remarks = all
+        .iter()
+        .filter_map(|(value, placed)| pointless(value, &placed.settings, &file.snr, reader))
+        .collect();
     (all.into_iter().map(|(_, placed)| placed.settings).collect(), remarks)
 }
 
@@ -201,6 +206,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
         check_schedule(schedule, &file.silence, reader);
     }
     let (mechanisms, remarks) = mechanisms(&file, reader);
+    check_aggregates(&file.datapath, &mechanisms, reader);
     let radio = names(&file.radio);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
@@ -352,8 +358,8 @@ mod tests {
             ),
             (
                 "radio = [\"w\"]\nmechanisms = [{ name = \"dsasync\", at = \"stations\" }, \"cr-aware\"]\n",
-                "host.toml:2:15: mechanisms[0]: dsasync keeps copies of what goes to the radio, and another changes it \
-                 afterwards; write it last, next to the radio (dsasync keeps none with recover = false)",
+                "host.toml:2:15: mechanisms[0]: dsasync keeps copies of what goes to the radio, which the mechanisms \
+                 behind it would change; write it last, next to the radio (dsasync keeps none with recover = false)",
             ),
             (
                 "radio = [\"w\"]\nmechanism = \"cr-aware\"\nmechanisms = [\"snr-gate\"]\n",

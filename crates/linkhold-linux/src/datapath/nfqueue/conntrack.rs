@@ -134,6 +134,10 @@ impl Conntrack {
             match read_answer(answer) {
                 Answer::Connection(tuples) if tuples.contains(&tuple) => return Some(Some(tuples)),
                 Answer::Error(errno) if errno == libc::ENOENT => return Some(None),
+                // It passes: the next packet asks again.
+                Answer::Error(libc::ENOMEM | libc::ENOBUFS | libc::EAGAIN | libc::EBUSY | libc::EINTR) => {
+                    return None;
+                }
                 Answer::Error(errno) => {
                     let error = Errno::from_raw(errno);
                     tracing::warn!(
