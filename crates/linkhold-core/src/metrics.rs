@@ -129,7 +129,7 @@ metrics! {
     Counter always probes_answered "Window probes answered";
     Gauge always flows "Flows in the table";
     Counter always flow_evictions "Flows evicted to make room";
-    Counter always midstream_flows "Packets of flows first seen after their handshake, so with unknown window scale";
+    Counter always midstream_flows "Flows first seen after their handshake, so with unknown window scale";
     Counter always silences "Silences seen (network-wide or of a station)";
     Gauge never measured_rate "Rate measured of what goes down where nobody tells it, payload bits/s, over all stations; 0 where it is told or not known yet";
     Counter never untracked_events "Events of stations that are not tracked, because their numbers are too high; they did nothing";

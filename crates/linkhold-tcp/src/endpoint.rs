@@ -534,7 +534,8 @@ impl Endpoint {
     }
 
     /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand
-    /// still, ACKs are still taken in and sent. Freezing twice is freezing once. A handshake stands still, too.
+    /// still, ACKs are still taken in and sent. Freezing twice is freezing once. A handshake stands still,
+    /// too.
     pub fn freeze(&mut self, now: Instant) {
         self.clock = now;
         self.handshake.frozen = matches!(self.state, State::SynSent | State::SynReceived);

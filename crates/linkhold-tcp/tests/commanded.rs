@@ -97,8 +97,8 @@ proptest! {
     }
 }
 
-/// A handshake in a silence: no SYN goes into it, and the first goes as soon as it is over, by a timer that has
-/// not backed off.
+/// A handshake in a silence: no SYN goes into it, and the first goes as soon as it is over, by a timer that
+/// has not backed off.
 #[test]
 fn a_handshake_stands_still_in_a_freeze() {
     for (resend, up_by) in [(Resend::First, 9_100), (Resend::All, 9_100), (Resend::Nothing, 10_100)] {

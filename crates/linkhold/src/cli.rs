@@ -209,8 +209,8 @@ pub struct ReproduceArgs {
     /// Whose TCP the figures run against.
     #[arg(long, value_enum, default_value_t = ReproduceStack::Simulator)]
     pub stack: ReproduceStack,
-    /// A first look: three seeds, and the paper's stack alone or fewer points (activation's harm and signal keep
-    /// both stacks); with --stack linux the kernel's at 3 ms.
+    /// A first look: three seeds, and the paper's stack alone or fewer points (activation's harm and signal
+    /// keep both stacks); with --stack linux the kernel's at 3 ms.
     #[arg(long)]
     pub quick: bool,
     /// Repetitions [default: 10, of cr-aware and activation 100; with --quick 3].

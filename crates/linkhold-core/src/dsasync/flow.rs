@@ -596,8 +596,8 @@ impl Flow {
     }
 
     /// Counts a duplicate ACK as a segment that arrived above a hole (RFC 5681 section 2; with SACK the
-    /// window may move on it; a D-SACK, RFC 2883, tells of what had arrived already). Otherwise recovery from a loss would look like a radio that stands still and
-    /// then delivers a window at once.
+    /// window may move on it; a D-SACK, RFC 2883, tells of what had arrived already). Otherwise recovery from
+    /// a loss would look like a radio that stands still and then delivers a window at once.
     fn credit(&mut self, tcp: &TcpSegment) {
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
         if tcp.ack.after(acked) {

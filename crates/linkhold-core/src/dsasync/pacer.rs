@@ -248,8 +248,8 @@ impl Pacer {
         }
     }
 
-    /// A packet came back from the transmit queue. In a silence of the whole radio all of them do, and nothing is left
-    /// to be waited for. In one of a station only that station's do.
+    /// A packet came back from the transmit queue. In a silence of the whole radio all of them do, and
+    /// nothing is left to be waited for. In one of a station only that station's do.
     pub fn on_taken_back(&mut self, now: Instant, len: u32) {
         if let Some((packets, bytes)) = &mut self.room {
             *packets = packets.saturating_add(1);

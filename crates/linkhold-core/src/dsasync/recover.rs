@@ -394,8 +394,8 @@ impl Recover {
         shared.metrics.kept_bytes + bytes <= bound.bytes(Duration::ZERO) && self.order.len() < MOST_COPIES
     }
 
-    /// Takes out of the order what was let go of. Behind the copies of a station in a long silence, which do not
-    /// age, those of the others pile up.
+    /// Takes out of the order what was let go of. Behind the copies of a station in a long silence, which do
+    /// not age, those of the others pile up.
     #[cold]
     fn sweep(&mut self) {
         let states = &self.states;

@@ -37,7 +37,7 @@ impl Registered for DsaSyncConfig {
         },
         Preset {
             name: "freeze+nudge",
-            doc: "The same; windows reopen ahead of an end that is known, and until the sender is heard.",
+            doc: "As freeze; windows also reopen ahead of an end that is known, again and again until the sender is heard.",
             make: || Self::closing(Mode::FreezeNudge),
         },
     ];
@@ -110,8 +110,8 @@ impl Registered for DsaSyncConfig {
         rate_window: Positive<Duration> => rate_window;
         /// When the window is held down to the radio's bandwidth-delay product.
         clamp: Clamp => clamp;
-        /// The clamp lets nothing arrive in a quiet period that was announced: windows are smaller by it for
-        /// a round trip.
+        /// The clamp lets nothing arrive in a quiet period that was announced: for one round trip, windows
+        /// are smaller by what would.
         foresee: bool => foresee;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         standing_queue: Duration => standing_queue;
@@ -124,9 +124,9 @@ impl Registered for DsaSyncConfig {
         /// Where no rate is told: most that waits against a wrong forecast, as time at the measured rate; at
         /// least standing_queue.
         most_margin: Duration => most_margin;
-        /// Where no rate is told: what soon changes is measured over this time.
+        /// Where no rate is told: time over which the fast estimate of the rate is taken.
         fast_rate: Positive<Duration> => fast_rate;
-        /// Where no rate is told: what lasts is measured over this time; at least fast_rate.
+        /// Where no rate is told: time over which the slow estimate is taken; at least fast_rate.
         slow_rate: Positive<Duration> => slow_rate;
         /// Rate of release while the channel's capacity is unknown.
         assumed_capacity: Positive<BitRate> => assumed_capacity;
@@ -165,7 +165,7 @@ words!(Mode {
     "hold" => Hold, "Hold packets; touch no window because of a silence.";
     "freeze" => Freeze, "Hold, close windows, and reopen each when the silence ends.";
     "freeze+nudge" => FreezeNudge,
-        "The same; windows reopen ahead of an end that is known, and until the sender is heard.";
+        "As freeze; windows also reopen ahead of an end that is known, again and again until the sender is heard.";
 });
 
 words!(CloseAt {

@@ -3,6 +3,7 @@
 //! ```text
 //! open → closed → reopening → open
 //!        closed → opened early → closed (space runs low, or another silence)
+//!                 opened early → reopening (a new connection on the same ports)
 //!        reopening → closed
 //! ```
 

@@ -23,7 +23,8 @@
 //!
 //! Where the paper is silent:
 //! - **A report can get lost.** It is repeated at intervals while the hole is there, a bounded number of
-//!   times (preset `paper`: said once).
+//!   times (preset `paper`: not repeated). A hole behind another is named when it appears, and by itself when
+//!   the first is filled: it is another report then, with another first byte.
 //! - **What is lost.** Downlink a segment is lost when one that was transmitted after it has come through:
 //!   one hop keeps a connection's order, so no reordering has to be allowed for (RFC 8985 needs a quarter of
 //!   a round trip for that). Of a segment that went twice the first transmission is meant, as long as nobody
@@ -393,8 +394,8 @@ impl Mechanism for LocalRecovery {
             return Verdict::Forward(Rewrite::NONE);
         }
         if packet.tcp.flags.contains(TcpFlags::SYN) {
-            // A connection begins: nothing of an old one under the same addresses counts any more. An answer may be
-            // the first of it that is believed.
+            // A connection begins: nothing of an old one under the same addresses counts any more. An answer
+            // may be the first of it that is believed.
             if segment == Segment::Begins && packet.tcp.flags.contains(TcpFlags::ACK) {
                 shared.metrics.count(flow.forget(out));
             }

@@ -115,9 +115,9 @@ impl Mechanism for LocalResend {
         self.metrics.packets += 1;
         let tcp = packet.tcp;
         if tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) && packet.direction == Direction::Uplink {
-            // The host ends a connection or begins one: nothing of an old one under the same addresses counts any
-            // more. The far end's word may be made up. If the host believes it, it sends no more, and copies
-            // are let go of in time.
+            // The host ends a connection or begins one: nothing of an old one under the same addresses counts
+            // any more. The far end's word may be made up. If the host believes it, it sends no more, and
+            // copies are let go of in time.
             if let Some(mut copies) = self.flows.remove(packet.flow) {
                 self.metrics.count(copies.clear(out));
             }

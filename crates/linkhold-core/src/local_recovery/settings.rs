@@ -19,7 +19,7 @@ impl Registered for LocalRecoveryConfig {
         Preset { name: "recommended", doc: "Both directions.", make: Self::default },
         Preset {
             name: "paper",
-            doc: "Uplink only, one report for each hole, as in the paper.",
+            doc: "Uplink only; a report is not repeated, as in the paper.",
             make: || Self { downlink: false, reports: 1, ..Self::default() },
         },
     ];

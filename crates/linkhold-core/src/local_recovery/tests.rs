@@ -301,8 +301,8 @@ fn made_up_acknowledgments_and_resets_do_not_end_the_recovery() {
     assert!(host.kept.is_empty());
 }
 
-/// What there was no room for has gone all the same: of what its sender then sends again nobody can tell which
-/// of the two was acknowledged.
+/// What there was no room for has gone all the same: of what its sender then sends again nobody can tell
+/// which of the two was acknowledged.
 #[test]
 fn a_segment_that_was_not_kept_gives_no_sample_when_it_comes_again() {
     let config =

@@ -42,9 +42,9 @@ impl Registered for SnrGateConfig {
         margin: Decibels => margin;
         /// Samples whose mean is compared with the threshold.
         averaged: Whole<u32, 1, 64> => averaged;
-        /// rule = "threshold": in which time a change shows that the host moves.
+        /// rule = "threshold": time over which the SNR's change is measured to tell whether the host moves.
         window: Positive<Duration> => window;
-        /// rule = "threshold": the change that shows it.
+        /// rule = "threshold": change of the SNR in `window` from which on the host counts as moving.
         noticeable: Decibels => noticeable;
         /// rule = "adaptive": share of segments sent again above which a signal is too weak.
         target_loss: Positive<Fraction> => target_loss;

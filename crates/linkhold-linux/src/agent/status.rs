@@ -57,8 +57,8 @@ pub struct Status {
     pub silences_overdue: u64,
     /// What the radio carries, as last told; none: nobody has, or there are several radios.
     pub channel: Option<Channel>,
-    /// The rate that the mechanism has measured where nobody tells it, payload bits/s, of all radios; 0: it is told,
-    /// not known yet, or the mechanism measures none.
+    /// The rate that the mechanism has measured where nobody tells it, payload bits/s, of all radios; 0: it
+    /// is told, not known yet, or the mechanism measures none.
     #[serde(default)]
     pub measured_bps: u64,
     /// What the eBPF congestion controls did, where a host has them.
@@ -123,8 +123,8 @@ pub struct RadioStatus {
     pub silences_overdue: u64,
     /// What it carries, as last told; none: nobody has.
     pub channel: Option<Channel>,
-    /// The rate that the mechanism has measured where nobody tells it, payload bits/s; 0: it is told, not known yet,
-    /// or the mechanism measures none.
+    /// The rate that the mechanism has measured where nobody tells it, payload bits/s; 0: it is told, not
+    /// known yet, or the mechanism measures none.
     #[serde(default)]
     pub measured_bps: u64,
     /// Flows in the table.

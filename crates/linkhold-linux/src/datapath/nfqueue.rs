@@ -1,8 +1,8 @@
 //! NFQUEUE: the kernel keeps the packets and asks for a verdict on each (linux/netfilter/nfnetlink_queue.h).
 //!
 //! The kernel keeps every held packet in its own queue. The agent sees only a packet's first bytes and names
-//! the packet by its id later. So packets leave in the order of their verdicts, and holding one costs the agent
-//! no memory, unless a copy of it is to be kept (`Driver::hold`).
+//! the packet by its id later. So packets leave in the order of their verdicts, and holding one costs the
+//! agent no memory, unless a copy of it is to be kept (`Driver::hold`).
 //!
 //! **Two queues for each radio**, downlink and uplink, all on one socket. The kernel finds a packet by
 //! walking its queue from the oldest on, so neither acknowledgments nor another radio's packets may stand

@@ -151,7 +151,13 @@ pub(super) fn goodput_interval_s(run: &RunSeries) -> f64 {
 /// silences shaded.
 pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)], alike: bool) -> Value {
     let limit = |run: &RunSeries, name: &str, colour: &str| {
-        let (t, limit) = thin(&run.router.t_s, &scale(&run.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);
+        let (mut t, mut limit) =
+            thin(&run.router.t_s, &scale(&run.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);
+        // A point is the end of its interval, and the first one's begins with the run.
+        if let Some(&first) = limit.first() {
+            t.insert(0, 0.0);
+            limit.insert(0, first);
+        }
         json!({"type": "scatter", "mode": "lines", "x": t, "y": limit, "name": name,
             "line": {"color": colour, "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
     };
@@ -545,7 +551,13 @@ mod tests {
         };
         let chart = case_against_case(&report, &Offers::of(&report));
         assert!(chart["layout"]["shapes"].is_array() && limits(&chart).is_empty());
-        assert_eq!(limits(&goodput_over_time(&one, true)), ["limit"]);
+        let over_time = goodput_over_time(&one, true);
+        assert_eq!(limits(&over_time), ["limit"]);
+        let line = &over_time["data"][0];
+        assert!(
+            line["x"][0] == 0.0 && line["y"][0] == line["y"][1],
+            "its first interval is drawn whole: {line}"
+        );
 
         let cases = report.cases().into_iter().map(str::to_owned).collect::<Vec<_>>();
         crate::sample::with_a_case_of_twice_the_rate(&mut report);

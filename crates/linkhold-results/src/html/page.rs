@@ -28,7 +28,7 @@ figcaption { max-width: 46rem; font-size: .92rem; }
 .wide { width: max-content; min-width: 100%; max-width: calc(100vw - 3rem); margin-left: 50%; transform: translateX(-50%); }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .93rem; font-variant-numeric: tabular-nums; }
 th, td { white-space: nowrap; padding: .4rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
-.wide th, .wide td { padding: .35rem .45rem; font-size: .86rem; }
+.wide th, .wide td { padding: .35rem .3rem; font-size: .8rem; }
 th { background: var(--tint); font-weight: 600; }
 td.text, th.text { text-align: left; white-space: normal; min-width: 7rem; }
 .verdict { border-left: 4px solid var(--accent); background: var(--tint); padding: .7rem 1rem; margin: 1rem 0; }

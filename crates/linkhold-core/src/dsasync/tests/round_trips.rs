@@ -494,7 +494,8 @@ fn no_more_passes_the_gate_again_than_a_sender_repeats_until_something_is_acknow
     assert_eq!(of(&mut b, 0), (true, false), "what never went down is no repetition");
     assert_eq!(of(&mut b, 2 * owed), (true, false));
     assert_eq!(of(&mut b, 2 * owed + 1), (false, false));
-    // A repetition is answered by a duplicate ACK, which says that something has arrived, and nothing of the hole.
+    // A repetition is answered by a duplicate ACK, which says that something has arrived, and nothing of the
+    // hole.
     let acked = b.agent.shared.flows.known(0).acked.expect("an ACK");
     assert_eq!(of(&mut b, 4 * owed), (false, false));
     let mut sack = SackBlocks::EMPTY;

@@ -145,8 +145,8 @@ pub struct DataPathSection {
 /// What becomes of the packets of up to 64 KiB that network cards make of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregates {
-    /// They are split where copies are kept, and where one of them keeps a radio of the stated capacity busy for
-    /// longer than the transmit queue is to last.
+    /// They are split where copies are kept, and where one of them keeps a radio of the stated capacity busy
+    /// for longer than the transmit queue is to last.
     Auto,
     /// They pass whole: less work a byte.
     Keep,
