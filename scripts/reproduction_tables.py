@@ -60,7 +60,7 @@ FRESH = {"cr-aware": 101, "activation": 401}
 # By which program they were first run, and what that found: to a later one they are not fresh. What changed since. The pages of that
 # time are in commits 17ef9a0d (cr-aware) and ff56f0d3 (activation).
 FIRST_RUN = {
-    "cr-aware": ("5ad162d232c8", "8 held, 0 did not and 1 was undecided", "local recovery was mended (6f3dc8b9, 5df8345d, 1bf75050)"),
+    "cr-aware": ("5ad162d232c8", "8 held, 0 did not and 1 was undecided", "local recovery was mended (6f3dc8b9, 5df8345d, 1bf75050, d143de7b), and handshakes freeze (d143de7b)"),
     "activation": (
         "5ad162d232c8",
         "5 held, 6 did not and 7 were undecided",
