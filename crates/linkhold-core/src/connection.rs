@@ -276,6 +276,19 @@ impl Connection {
         self.scale.full(self.sent, acked, offered)
     }
 
+    /// End of the highest segment that the far end sent.
+    #[must_use]
+    pub fn heard(&self) -> Option<Seq> {
+        self.heard
+    }
+
+    /// Right edge of the window that the far end offers with this segment, which is no SYN.
+    #[must_use]
+    pub(crate) fn offered(&self, tcp: &TcpSegment) -> Seq {
+        let shift = self.scale.shift().and_then(|shift| u8::try_from(shift).ok());
+        right_edge(tcp.ack, tcp.window, shift)
+    }
+
     /// End of the highest segment that the host sent.
     #[must_use]
     pub fn sent(&self) -> Option<Seq> {

@@ -175,6 +175,13 @@ impl Copies {
     ) -> Verdict {
         let fits = metrics.kept_bytes + u64::from(packet.len) <= bounds.bytes.0;
         let copy = self.goes(now, packet);
+        if !fits {
+            // Karn: which of the two arrives nobody will know.
+            let place = self.list.partition_point(|kept| kept.seq.before(copy.seq));
+            if let Some(kept) = self.list.get_mut(place).filter(|kept| kept.seq == copy.seq) {
+                kept.again = true;
+            }
+        }
         if !fits || !self.keep(copy, bounds, metrics, out) {
             return Verdict::Forward(Rewrite::NONE);
         }

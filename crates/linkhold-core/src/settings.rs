@@ -523,7 +523,7 @@ pub enum Surroundings<'a> {
     },
     /// A host whose own kernel sends.
     Host {
-        /// How often its SNR is read from where it can be; `None` if it only comes from the control socket.
+        /// How often its SNR is asked for; `None` if it comes from a file's lines or the control socket.
         snr_every: Option<Duration>,
     },
 }

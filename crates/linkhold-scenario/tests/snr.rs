@@ -212,6 +212,7 @@ fn a_gate_that_can_never_work_is_hinted_at() {
         ),
         ("10ms", "window = \"640ms\"", None),
         ("10ms", "window = \"1s\"", Some("keeps 64 samples, which come every 10ms: motion is told in 640ms")),
+        ("1s", "window = \"5s\"", Some("takes the signal for lost 1s after a sample")),
         ("334ms", "rule = \"hysteresis\"", None),
         (
             "1s",

@@ -52,8 +52,10 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
     send: bool,
-    /// Nothing goes, and the timer stands still.
-    frozen: bool,
+    /// Since then nothing goes, and the timer stands still.
+    frozen: Option<Instant>,
+    /// How often a segment of it went again at a thaw, which is no sign of a loss.
+    thawed: u32,
     sent_at: Option<Instant>,
     timeout: Duration,
     expires: Option<Instant>,
@@ -108,7 +110,8 @@ impl Endpoint {
             state,
             iss,
             handshake: Handshake {
-                frozen: false,
+                frozen: None,
+                thawed: 0,
                 send: state == State::SynSent,
                 sent_at: None,
                 timeout: config.rto_initial,
@@ -206,7 +209,7 @@ impl Endpoint {
     fn establish(&mut self, now: Instant, segment: &TcpSegment, seq: Seq) {
         self.state = State::Established;
         self.handshake.expires = None;
-        (self.handshake.send, self.handshake.frozen) = (false, false);
+        (self.handshake.send, self.handshake.frozen) = (false, None);
         let scaled = self.cfg.window_scale.is_some() && self.peer_syn.window_scale.is_some();
         // RFC 7323 section 2.3: at most 14.
         let own_scale = if scaled { self.cfg.window_scale.unwrap_or(0).min(MAX_WINDOW_SHIFT) } else { 0 };
@@ -236,7 +239,7 @@ impl Endpoint {
     /// RTT that the answer to our SYN tells: of one that was sent once (RFC 6298 section 3, Karn), or of the
     /// copy that the echo names (RFC 7323 section 4.1).
     fn handshake_rtt(&self, now: Instant, segment: &TcpSegment) -> Option<Duration> {
-        if self.handshake.retries + self.handshake.repeated == 0 {
+        if self.handshake.retries + self.handshake.repeated + self.handshake.thawed == 0 {
             return self.handshake.sent_at.map(|sent| now.since(sent));
         }
         let echo = segment.timestamp.filter(|ts| self.timestamps && ts.echo != 0)?.echo;
@@ -419,7 +422,7 @@ impl Endpoint {
 
     #[cold]
     fn poll_handshake(&mut self, now: Instant) -> Option<Transmit> {
-        if self.handshake.frozen || !core::mem::replace(&mut self.handshake.send, false) {
+        if self.handshake.frozen.is_some() || !core::mem::replace(&mut self.handshake.send, false) {
             return None;
         }
         let again = self.handshake.sent_at.is_some();
@@ -495,7 +498,9 @@ impl Endpoint {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Listen | State::Closed => None,
-            State::SynSent | State::SynReceived => self.handshake.expires.filter(|_| !self.handshake.frozen),
+            State::SynSent | State::SynReceived => {
+                self.handshake.expires.filter(|_| self.handshake.frozen.is_none())
+            }
             State::Established => {
                 let timers = match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
                     (Some(a), Some(b)) => Some(a.min(b)),
@@ -515,7 +520,7 @@ impl Endpoint {
         match self.state {
             State::Listen | State::Closed => {}
             State::SynSent | State::SynReceived => {
-                if !self.handshake.frozen && self.handshake.expires.is_some_and(|at| at <= now) {
+                if self.handshake.frozen.is_none() && self.handshake.expires.is_some_and(|at| at <= now) {
                     // RFC 6298 (5.5): double for each retransmission.
                     self.handshake.expires = None;
                     self.handshake.retries += 1;
@@ -538,7 +543,9 @@ impl Endpoint {
     /// too.
     pub fn freeze(&mut self, now: Instant) {
         self.clock = now;
-        self.handshake.frozen = matches!(self.state, State::SynSent | State::SynReceived);
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            self.handshake.frozen.get_or_insert(now);
+        }
         self.sender.freeze(now);
     }
 
@@ -546,13 +553,21 @@ impl Endpoint {
     /// names goes again at once (cr-aware section 3). Does nothing to a sender that is not frozen.
     pub fn thaw(&mut self, now: Instant, resend: Resend) {
         self.clock = now;
-        if core::mem::replace(&mut self.handshake.frozen, false) && self.handshake.expires.is_some() {
-            match resend {
-                Resend::Nothing => self.handshake.expires = Some(now + self.handshake.timeout),
-                Resend::First | Resend::All => self.handshake.send = true,
-            }
-        }
+        self.thaw_handshake(now, resend);
         self.sender.thaw(now, resend);
+    }
+
+    fn thaw_handshake(&mut self, now: Instant, resend: Resend) {
+        let Some(since) = self.handshake.frozen.take() else { return };
+        // The clock stood still: the silence is no part of the round trip, nor of what is left of the timer.
+        // Where silences come more often than it expires, it must not begin anew.
+        let by = now.since(since);
+        self.handshake.sent_at = self.handshake.sent_at.map(|at| at + by);
+        self.handshake.expires = self.handshake.expires.map(|at| at + by);
+        if self.handshake.expires.is_some() && resend != Resend::Nothing {
+            self.handshake.send = true;
+            self.handshake.thawed += 1;
+        }
     }
 
     /// A base station has `blocks` of what was sent, and misses what lies before them (cr-aware section 4.2,

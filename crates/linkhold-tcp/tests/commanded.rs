@@ -97,12 +97,12 @@ proptest! {
     }
 }
 
-/// A handshake in a silence: no SYN goes into it, and the first goes as soon as it is over, by a timer that
-/// has not backed off.
+/// A handshake in a silence: no SYN goes into it, one goes as soon as it is over or by what was left of the
+/// timer, and the silence is no round trip.
 #[test]
 fn a_handshake_stands_still_in_a_freeze() {
     for (resend, up_by) in [(Resend::First, 9_100), (Resend::All, 9_100), (Resend::Nothing, 10_100)] {
-        let config = config(2);
+        let config = TcpConfig { rto_initial: ms(1_000), timestamps: false, ..config(2) };
         let link = LinkConfig { rate: BitRate::from_mbps(2), delay: ms(20), queue: 50 };
         let mut net = Net::new((&config, Source::Finite(Bytes(5_000))), (&config, Source::None), link);
         net.hook = Box::new(|now, _, _, _| if now < at(9_000) { Fate::Drop } else { Fate::Pass });
@@ -114,8 +114,28 @@ fn a_handshake_stands_still_in_a_freeze() {
         net.ends[0].thaw(at(9_000), resend);
         net.run(at(up_by));
         assert!(net.ends[0].is_established(), "{resend:?}");
+        assert_eq!(net.ends[0].stats().syn_retransmits, 1);
+        assert!(net.ends[0].rto() <= ms(3_000), "{resend:?}: {:?}", net.ends[0].rto());
         net.run(at(20_000));
         assert_eq!(net.ends[1].delivered(), 5_000);
-        assert_eq!(net.ends[0].stats().syn_retransmits, 1);
     }
+}
+
+/// Silences that come more often than the timer expires: what is left of it goes on from one to the next.
+#[test]
+fn a_lost_syn_goes_again_however_often_its_sender_is_frozen() {
+    let config = TcpConfig { rto_initial: ms(1_000), ..config(2) };
+    let link = LinkConfig { rate: BitRate::from_mbps(2), delay: ms(20), queue: 50 };
+    let mut net = Net::new((&config, Source::Finite(Bytes(5_000))), (&config, Source::None), link);
+    net.hook = Box::new(|now, _, _, _| if now < at(100) { Fate::Drop } else { Fate::Pass });
+    for half in 0..20 {
+        let now = at(half * 500);
+        net.run(now);
+        net.now = now;
+        net.ends[0].freeze(now);
+        net.run(at(half * 500 + 100));
+        net.now = at(half * 500 + 100);
+        net.ends[0].thaw(net.now, Resend::Nothing);
+    }
+    assert!(net.ends[0].is_established());
 }

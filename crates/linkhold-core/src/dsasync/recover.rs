@@ -92,8 +92,10 @@ const MOST_PROBED: usize = 4;
 /// Most copies kept of one flow, and of all.
 const MOST_OF_FLOW: usize = 4096;
 const MOST_COPIES: usize = 65_536;
-/// The order is swept at most once for so many copies.
-const SWEEP: usize = MOST_COPIES / 4;
+/// From this length on the order is swept, each time that half of it is new.
+const LONG_ORDER: usize = 4096;
+/// Most entries of the order looked at to make room for one whose copies were let go of before.
+const MOST_LOOKED_AT: u32 = 1024;
 /// Most copies let go of to make room for one.
 const MOST_LET_GO: u32 = 64;
 /// Time that copies are kept beyond the radio's part of the round trip: for the router's queue, and for what
@@ -369,10 +371,11 @@ impl Recover {
         bound: Bound,
         out: &mut Actions,
     ) -> bool {
-        if self.order.len() >= MOST_COPIES && self.since_swept >= SWEEP {
+        if self.order.len() >= LONG_ORDER && self.since_swept >= self.order.len() / 2 {
             self.sweep();
         }
-        for _ in 0..MOST_LET_GO {
+        let (mut looked, mut let_go) = (0, 0);
+        loop {
             let fits = |bound| shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES;
             let Some(&Kept { slot, seq, number }) = self.order.front() else {
                 return fits(bound.bytes(Duration::ZERO));
@@ -383,15 +386,19 @@ impl Recover {
             let quiet = state.phase == Phase::Quiet;
             let fits = fits(if quiet { bound.bytes(state.answer()) } else { shared.config.copies.0 });
             match state.copies.since(seq, number) {
-                None => {}
+                None if looked == MOST_LOOKED_AT => return fits,
+                None => looked += 1,
                 Some(since) if !fits || (quiet && now.since(since) > LONGEST_KEPT) => {
+                    if let_go == MOST_LET_GO {
+                        return fits;
+                    }
+                    let_go += 1;
                     shared.metrics.count(state.copies.let_go(seq, number, out));
                 }
                 Some(_) => return true,
             }
             self.order.pop_front();
         }
-        shared.metrics.kept_bytes + bytes <= bound.bytes(Duration::ZERO) && self.order.len() < MOST_COPIES
     }
 
     /// Takes out of the order what was let go of. Behind the copies of a station in a long silence, which do
@@ -540,6 +547,9 @@ impl Recover {
             state.mute = Mute::No;
             self.open_gate(slot);
             let state = &mut self.states[slot as usize];
+            if !state.doubled.is_empty() {
+                state.stands_since.get_or_insert(now);
+            }
             if !state.copies.suspect_all() {
                 continue;
             }
@@ -561,11 +571,12 @@ impl Recover {
         let mut oldest: [Option<(Instant, u32)>; MOST_PROBED] = [None; MOST_PROBED];
         for slot in 0..self.states.len() as u32 {
             let state = &mut self.states[slot as usize];
-            let Phase::Threatened { late, since } = state.phase else { continue };
             let Some(flow) = shared.flows.get(slot) else { continue };
             if shared.monitor.tfp(flow.station) {
                 continue;
             }
+            state.goes_on(now);
+            let Phase::Threatened { late, since } = state.phase else { continue };
             state.silence_ended(since, now);
             if state.copies.is_empty() {
                 state.phase = Phase::Quiet;
@@ -741,6 +752,7 @@ impl Recover {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
         shared.metrics.count(state.copies.clear(out));
         state.doubled.clear();
+        state.stands_since = None;
         state.give_memory_back();
         (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
         state.forget_round_trip();

@@ -117,6 +117,8 @@ struct Flow {
     down: Copies,
     /// The station's latest ACK, and the window field that it carried.
     acked: Option<(Seq, u16)>,
+    /// Right edge of the furthest window that the station has offered.
+    edge: Option<Seq>,
     /// The station has shown SACK blocks.
     shows_blocks: bool,
     /// Its SYN permits SACK, and so does the correspondent's.
@@ -136,6 +138,7 @@ impl Flow {
             reported_next: None,
             down: Copies::default(),
             acked: None,
+            edge: None,
             shows_blocks: false,
             permits_sack: (false, false),
             round_trip: None,
@@ -157,7 +160,7 @@ impl Flow {
             }
             Direction::Downlink => {
                 self.permits_sack.1 = permits;
-                self.acked = None;
+                (self.acked, self.edge) = (None, None);
                 self.shows_blocks = false;
                 self.round_trip = None;
                 self.hide_until = None;
@@ -166,11 +169,33 @@ impl Flow {
         }
     }
 
+    /// True if a segment can be of this connection. [`Connection`] judges what the station sends, and takes
+    /// its host's word for true; but the correspondent's end is far, too: it acknowledges what the station
+    /// sent, and sends what the station has room for, or the byte beyond that a probe takes.
+    fn can_be(&self, direction: Direction, tcp: &TcpSegment) -> bool {
+        let is_plain = !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+        let acks = tcp.flags.contains(TcpFlags::ACK).then_some(tcp.ack).zip(self.connection.heard());
+        direction == Direction::Uplink
+            || !is_plain
+            || (acks.is_none_or(|(ack, heard)| !ack.after(heard))
+                && self.edge.is_none_or(|edge| !tcp.seq_end().after(edge + 1)))
+    }
+
     /// Forgets both directions of the connection that was on these ports.
     fn forget(&mut self, out: &mut Actions) -> Done {
         let done = self.down.clear(out);
         *self = Self { connection: core::mem::take(&mut self.connection), ..Self::new(self.station) };
         done
+    }
+
+    /// What a SYN-ACK says of the SYN that it answers: it permits SACK only if that did (RFC 2018 section 2),
+    /// and it acknowledges where the data begins.
+    fn is_answered(&mut self, direction: Direction, tcp: &TcpSegment) {
+        let permits = tcp.syn.sack_permitted;
+        self.permits_sack = (permits, permits);
+        if direction == Direction::Downlink {
+            self.up = Watch::from(tcp.ack);
+        }
     }
 
     /// The station tells by SACK what is missing.
@@ -306,6 +331,8 @@ impl Shared {
         if flow.connection.sent().is_none_or(|sent| tcp.ack.after(sent)) {
             return false;
         }
+        let edge = flow.connection.offered(tcp);
+        flow.edge = Some(flow.edge.map_or(edge, |furthest| furthest.max(edge)));
         let before = flow.acked;
         let advanced = before.is_none_or(|(acked, _)| tcp.ack.after(acked));
         if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
@@ -383,6 +410,9 @@ impl Mechanism for LocalRecovery {
             shared.metrics.flow_evictions += 1;
             shared.metrics.count(flow.down.clear(out));
         }
+        if !flow.can_be(packet.direction, packet.tcp) {
+            return Verdict::Forward(Rewrite::NONE);
+        }
         let segment = flow.connection.pass(packet.direction.opposite(), packet.tcp);
         if segment == Segment::Doubted {
             return Verdict::Forward(Rewrite::NONE);
@@ -398,6 +428,7 @@ impl Mechanism for LocalRecovery {
             // may be the first of it that is believed.
             if segment == Segment::Begins && packet.tcp.flags.contains(TcpFlags::ACK) {
                 shared.metrics.count(flow.forget(out));
+                flow.is_answered(packet.direction, packet.tcp);
             }
             shared.metrics.count(flow.begins(packet.direction, packet.tcp, out));
             return Verdict::Forward(Rewrite::NONE);

@@ -37,7 +37,7 @@ fn ack(segment: u32, sacked: &[(u32, u32)]) -> TcpSegment {
         sack.push(SackBlock { left: Seq(left * SEGMENT), right: Seq(right * SEGMENT) });
     }
     let ack = Seq(segment.wrapping_mul(SEGMENT));
-    TcpSegment { ack, flags: TcpFlags::ACK, window: 500, sack, ..TcpSegment::default() }
+    TcpSegment { ack, flags: TcpFlags::ACK, window: 50_000, sack, ..TcpSegment::default() }
 }
 
 /// A mechanism with its driver's part of the contract: every copy is forgotten once, and only what is kept is
@@ -279,6 +279,11 @@ fn made_up_acknowledgments_and_resets_do_not_end_the_recovery() {
     let ids: Vec<u64> = (1..6).map(|segment| talk.down(0, segment).0).collect();
     assert_eq!(talk.up(10, &ack(2, &[])), (vec![], true));
     assert_eq!(talk.up(11, &ack(1_000_000, &[])), (vec![], true), "of what was never sent");
+    // From the correspondent's side: an acknowledgment of what the station never sent, and data that it
+    // offers no room for.
+    for made_up in [TcpSegment { ack: Seq(1 << 30), ..data(3) }, data((1 << 30) / SEGMENT + 1)] {
+        assert_eq!(talk.packet(11, Direction::Downlink, 1, &made_up).1, Verdict::Forward(Rewrite::NONE));
+    }
     let reset = |seq| TcpSegment { seq: Seq(seq), flags: TcpFlags::RST, ..TcpSegment::default() };
     for way in [Direction::Downlink, Direction::Uplink] {
         assert_eq!(talk.packet(12, way, 1, &reset(1 << 30)).1, Verdict::Forward(Rewrite::NONE));
@@ -459,9 +464,11 @@ enum Move {
     Data(u16, u32),
     Ack(u16, u32, Vec<(u32, u32)>),
     Uplink(u16, u32),
-    Reset(u16),
-    /// A SYN of the data's direction, or of the other, with another connection's numbers.
-    Begins(u16, bool),
+    /// By the data's sender: where its data ends, or with a number of nowhere.
+    Reset(u16, bool),
+    /// A SYN of the data's direction, or of the other, with another connection's numbers, and whether it is
+    /// answered.
+    Begins(u16, bool, bool),
     Silence(bool),
     Report(u16, u32, Vec<(u32, u32)>),
 }
@@ -476,8 +483,9 @@ fn moves() -> impl Strategy<Value = Vec<(u64, Move)>> {
         8 => (flow.clone(), 0u32..40).prop_map(|(flow, segment)| Move::Data(flow, segment)),
         6 => (flow.clone(), 0u32..40, blocks()).prop_map(|(flow, next, blocks)| Move::Ack(flow, next, blocks)),
         4 => (flow.clone(), 0u32..40).prop_map(|(flow, segment)| Move::Uplink(flow, segment)),
-        1 => flow.clone().prop_map(Move::Reset),
-        1 => (flow.clone(), any::<bool>()).prop_map(|(flow, outgoing)| Move::Begins(flow, outgoing)),
+        1 => (flow.clone(), any::<bool>()).prop_map(|(flow, right)| Move::Reset(flow, right)),
+        1 => (flow.clone(), any::<bool>(), any::<bool>())
+            .prop_map(|(flow, outgoing, answered)| Move::Begins(flow, outgoing, answered)),
         1 => any::<bool>().prop_map(Move::Silence),
         3 => (flow, 0u32..40, blocks()).prop_map(|(flow, next, blocks)| Move::Report(flow, next, blocks)),
     ];
@@ -493,11 +501,14 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
     let mut again: BTreeMap<u64, u32> = BTreeMap::new();
     // What each flow's packets that passed have acknowledged: pure ACKs, and data the same way.
     let mut acknowledged: BTreeSet<(u16, u32)> = BTreeSet::new();
+    let mut highest: BTreeMap<u16, u32> = BTreeMap::new();
     for (pause, one) in moves {
         now += pause;
         let mut actions = talk.wait(now);
         match one {
             Move::Data(flow, segment) => {
+                let most = highest.entry(*flow).or_default();
+                *most = (*most).max(*segment);
                 let (_, verdict, more) = talk.packet(now, outgoing, *flow, &data(*segment));
                 let passes = [Verdict::Forward(Rewrite::NONE), Verdict::ForwardAndKeep(Rewrite::NONE)];
                 assert!(passes.contains(&verdict), "data passes at once, unchanged: {verdict:?}");
@@ -523,15 +534,25 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
                 acknowledged.insert((*flow, data(*segment).ack.0));
                 actions.extend(more);
             }
-            Move::Reset(flow) => {
-                let reset = TcpSegment { flags: TcpFlags::RST, ..TcpSegment::default() };
+            Move::Reset(flow, right) => {
+                let end = highest.get(flow).map_or(0, |segment| (segment + 1) * SEGMENT);
+                let seq = Seq(if *right { end } else { 1 << 30 });
+                let reset = TcpSegment { seq, flags: TcpFlags::RST, ..TcpSegment::default() };
                 actions.extend(talk.packet(now, outgoing, *flow, &reset).2);
             }
-            Move::Begins(flow, same) => {
+            Move::Begins(flow, same, answered) => {
                 let way = if *same { outgoing } else { outgoing.opposite() };
                 let (_, verdict, more) = talk.packet(now, way, *flow, &syn(7));
                 assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "a SYN passes");
                 actions.extend(more);
+                if *answered {
+                    let flags = TcpFlags::SYN | TcpFlags::ACK;
+                    let answer = TcpSegment { ack: syn(7).seq + 1, flags, ..syn(30) };
+                    let (_, verdict, more) = talk.packet(now, way.opposite(), *flow, &answer);
+                    assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "its answer passes");
+                    actions.extend(more);
+                    highest.remove(flow);
+                }
             }
             Move::Silence(begins) => talk.link(now, if *begins { started() } else { ended() }),
             Move::Report(flow, next, blocks) => {

@@ -118,18 +118,18 @@ impl SnrGateConfig {
     fn too_rare(&self, every: Duration) -> Option<Hint> {
         let (gate, Self { rule, window, lost_signal, .. }) = (Self::NAME, self);
         let hint = |key, what, instead| Some(Hint { key: Some(key), what, instead });
-        if *rule != Rule::Threshold && every >= *lost_signal {
-            let what = format!(
-                "{gate} takes the signal for lost {lost_signal} after a sample, and one comes every {every}"
-            );
-            return hint("lost_signal", what, format!("write lost_signal = \"{}\" or more", every * 3));
-        }
         let needed = every * (FEWEST as u32 - 1);
         if *rule == Rule::Threshold && needed >= *window {
             let what = format!(
                 "{gate} tells motion by {FEWEST} samples in {window}, but one comes every {every}: it never shuts"
             );
             return hint("window", what, format!("write window = \"{}\" or more", every * FEWEST as u32));
+        }
+        if every >= *lost_signal {
+            let what = format!(
+                "{gate} takes the signal for lost {lost_signal} after a sample, and one comes every {every}"
+            );
+            return hint("lost_signal", what, format!("write lost_signal = \"{}\" or more", every * 3));
         }
         let kept = every * MOST as u32;
         if *rule == Rule::Threshold && *window > kept {

@@ -428,15 +428,15 @@ mod loaded {
         let (mut quiet, mut count, mut registrations) = (None, None, Vec::new());
         for mut map in object.maps_mut() {
             let name = map.name().to_owned();
+            // Before it is registered: who has no handle of it cannot take it back.
+            let own = match MapHandle::try_from(&map) {
+                Ok(own) => own,
+                Err(error) => {
+                    unregister(&registrations);
+                    return Err(refused(error));
+                }
+            };
             if map.map_type() == MapType::StructOps {
-                // Before it is registered: who has no handle of it cannot take it back.
-                let own = match MapHandle::try_from(&map) {
-                    Ok(own) => own,
-                    Err(error) => {
-                        unregister(&registrations);
-                        return Err(refused(error));
-                    }
-                };
                 match map.attach_struct_ops() {
                     // The registration outlives this handle on purpose: another host may share it.
                     Ok(mut link) => link.disconnect(),
@@ -447,9 +447,9 @@ mod loaded {
                 }
                 registrations.push(own);
             } else if name == QUIET {
-                quiet = Some(MapHandle::try_from(&map).map_err(refused)?);
+                quiet = Some(own);
             } else if name == COUNT {
-                count = Some(MapHandle::try_from(&map).map_err(refused)?);
+                count = Some(own);
             }
         }
         match (quiet, count) {

@@ -82,6 +82,8 @@ pub(super) struct State {
     /// ACKs that tell of a hole are kept back until then.
     pub hide_until: Option<Instant>,
     pub doubled: VecDeque<Doubled>,
+    /// A silence goes on since then, in which copies that stand in the router's queue stand still.
+    pub stands_since: Option<Instant>,
     /// The range in which the sender has sent segments again that were not acknowledged then; until all of it
     /// is acknowledged.
     pub repeated: Option<(Seq, Seq)>,
@@ -125,9 +127,13 @@ impl State {
     /// The silence that was noticed at `since` is over.
     pub fn silence_ended(&mut self, since: Instant, now: Instant) {
         self.silences.remember(since, now);
-        // Copies that stand in the router's queue stood still meanwhile.
+    }
+
+    /// The flow's station is silent no more: its copies are no older than they were.
+    pub fn goes_on(&mut self, now: Instant) {
+        let Some(since) = self.stands_since.take() else { return };
         for doubled in &mut self.doubled {
-            doubled.at += now.since(since);
+            doubled.at += now.since(since.max(doubled.at));
         }
     }
 
