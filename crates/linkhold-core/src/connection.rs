@@ -276,12 +276,6 @@ impl Connection {
         self.scale.full(self.sent, acked, offered)
     }
 
-    /// End of the highest segment that the far end sent.
-    #[must_use]
-    pub fn heard(&self) -> Option<Seq> {
-        self.heard
-    }
-
     /// Right edge of the window that the far end offers with this segment, which is no SYN.
     #[must_use]
     pub(crate) fn offered(&self, tcp: &TcpSegment) -> Seq {

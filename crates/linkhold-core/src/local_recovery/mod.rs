@@ -115,6 +115,8 @@ struct Flow {
     reported: (Instant, u8),
     reported_next: Option<Seq>,
     down: Copies,
+    /// End of the highest segment that the station sent.
+    heard: Option<Seq>,
     /// The station's latest ACK, and the window field that it carried.
     acked: Option<(Seq, u16)>,
     /// Right edge of the furthest window that the station has offered.
@@ -137,6 +139,7 @@ impl Flow {
             reported: (Instant::ZERO, 0),
             reported_next: None,
             down: Copies::default(),
+            heard: None,
             acked: None,
             edge: None,
             shows_blocks: false,
@@ -154,6 +157,7 @@ impl Flow {
             Direction::Uplink => {
                 self.permits_sack.0 = permits;
                 self.up = Watch::from(first);
+                self.heard = Some(first);
                 self.reported = (Instant::ZERO, 0);
                 self.reported_next = None;
                 Done::default()
@@ -174,7 +178,7 @@ impl Flow {
     /// sent, and sends what the station has room for, or the byte beyond that a probe takes.
     fn can_be(&self, direction: Direction, tcp: &TcpSegment) -> bool {
         let is_plain = !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
-        let acks = tcp.flags.contains(TcpFlags::ACK).then_some(tcp.ack).zip(self.connection.heard());
+        let acks = tcp.flags.contains(TcpFlags::ACK).then_some(tcp.ack).zip(self.heard);
         direction == Direction::Uplink
             || !is_plain
             || (acks.is_none_or(|(ack, heard)| !ack.after(heard))
@@ -414,8 +418,15 @@ impl Mechanism for LocalRecovery {
             return Verdict::Forward(Rewrite::NONE);
         }
         let segment = flow.connection.pass(packet.direction.opposite(), packet.tcp);
-        if segment == Segment::Doubted {
+        // Of the station's plain segments what they say is judged one by one: another mechanism may have told
+        // it windows that do not pass here.
+        let is_plain = !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+        if segment == Segment::Doubted && !(is_plain && packet.direction == Direction::Uplink) {
             return Verdict::Forward(Rewrite::NONE);
+        }
+        if packet.direction == Direction::Uplink && !packet.tcp.flags.contains(TcpFlags::RST) {
+            let end = packet.tcp.seq_end();
+            flow.heard = Some(flow.heard.map_or(end, |heard| heard.max(end)));
         }
         if packet.tcp.flags.contains(TcpFlags::RST) {
             if let Some(mut flow) = flows.remove(packet.flow) {
