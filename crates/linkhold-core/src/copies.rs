@@ -175,14 +175,7 @@ impl Copies {
     ) -> Verdict {
         let fits = metrics.kept_bytes + u64::from(packet.len) <= bounds.bytes.0;
         let copy = self.goes(now, packet);
-        if !fits {
-            // Karn: which of the two arrives nobody will know.
-            let place = self.list.partition_point(|kept| kept.seq.before(copy.seq));
-            if let Some(kept) = self.list.get_mut(place).filter(|kept| kept.seq == copy.seq) {
-                kept.again = true;
-            }
-        }
-        if !fits || !self.keep(copy, bounds, metrics, out) {
+        if !self.keep(copy, fits, bounds, metrics, out) {
             return Verdict::Forward(Rewrite::NONE);
         }
         metrics.kept_bytes += u64::from(packet.len);
@@ -200,17 +193,29 @@ impl Copies {
     }
 
     /// False if there is no place. A segment that the sender sends again takes the place of its older copy.
-    fn keep(&mut self, copy: Copy, bounds: &Bounds, metrics: &mut Metrics, out: &mut Actions) -> bool {
+    /// `fits`: its bytes are within the bound of all.
+    fn keep(
+        &mut self,
+        copy: Copy,
+        fits: bool,
+        bounds: &Bounds,
+        metrics: &mut Metrics,
+        out: &mut Actions,
+    ) -> bool {
         let seq = copy.seq;
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
+            // Which of the two comes through nobody will know.
+            if !fits {
+                old.again = true;
+                return false;
+            }
             metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
             out.push(Action::Forget { packet: old.id });
-            // Which of the two comes through nobody will know.
             *old = Copy { kept: old.kept, again: old.again, ..copy };
             return true;
         }
-        let room = self.list.len() < bounds.packets as usize;
+        let room = fits && self.list.len() < bounds.packets as usize;
         if room {
             self.list.insert(place, copy);
         }

@@ -177,10 +177,10 @@ impl Flow {
     /// its host's word for true; but the correspondent's end is far, too: it acknowledges what the station
     /// sent, and sends what the station has room for, or the byte beyond that a probe takes.
     fn can_be(&self, direction: Direction, tcp: &TcpSegment) -> bool {
-        let is_plain = !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+        let begins = tcp.flags.contains(TcpFlags::SYN);
         let acks = tcp.flags.contains(TcpFlags::ACK).then_some(tcp.ack).zip(self.heard);
         direction == Direction::Uplink
-            || !is_plain
+            || begins
             || (acks.is_none_or(|(ack, heard)| !ack.after(heard))
                 && self.edge.is_none_or(|edge| !tcp.seq_end().after(edge + 1)))
     }
@@ -408,6 +408,16 @@ impl Mechanism for LocalRecovery {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let Self { flows, shared, .. } = self;
         shared.metrics.packets += 1;
+        if packet.tcp.flags.contains(TcpFlags::RST) {
+            // One that is not believed ends nothing.
+            if let Some(flow) = flows.get_mut(packet.flow)
+                && flow.connection.pass(packet.direction.opposite(), packet.tcp) != Segment::Doubted
+            {
+                shared.metrics.count(flow.down.clear(out));
+                flows.remove(packet.flow);
+            }
+            return Verdict::Forward(Rewrite::NONE);
+        }
         let Seen { value: flow, evicted, .. } = flows.see(now, packet.flow, || Flow::new(packet.station));
         flow.station = packet.station;
         if let Some((_, mut flow)) = evicted {
@@ -420,21 +430,15 @@ impl Mechanism for LocalRecovery {
         let segment = flow.connection.pass(packet.direction.opposite(), packet.tcp);
         // Of the station's plain segments what they say is judged one by one: another mechanism may have told
         // it windows that do not pass here.
-        let is_plain = !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
-        if segment == Segment::Doubted && !(is_plain && packet.direction == Direction::Uplink) {
+        let begins = packet.tcp.flags.contains(TcpFlags::SYN);
+        if segment == Segment::Doubted && (begins || packet.direction == Direction::Downlink) {
             return Verdict::Forward(Rewrite::NONE);
         }
-        if packet.direction == Direction::Uplink && !packet.tcp.flags.contains(TcpFlags::RST) {
+        if packet.direction == Direction::Uplink {
             let end = packet.tcp.seq_end();
             flow.heard = Some(flow.heard.map_or(end, |heard| heard.max(end)));
         }
-        if packet.tcp.flags.contains(TcpFlags::RST) {
-            if let Some(mut flow) = flows.remove(packet.flow) {
-                shared.metrics.count(flow.down.clear(out));
-            }
-            return Verdict::Forward(Rewrite::NONE);
-        }
-        if packet.tcp.flags.contains(TcpFlags::SYN) {
+        if begins {
             // A connection begins: nothing of an old one under the same addresses counts any more. An answer
             // may be the first of it that is believed.
             if segment == Segment::Begins && packet.tcp.flags.contains(TcpFlags::ACK) {

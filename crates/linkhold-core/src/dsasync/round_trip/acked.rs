@@ -35,7 +35,7 @@ impl RoundTrips {
         let flow = shared.flows.at(slot);
         let mut believed = true;
         let told = self.bdp.is_told();
-        let acked = flow.acked;
+        let acked_before = flow.acked;
         let (before, after) = self.account(flow, |flow| {
             believed = flow.on_uplink(packet.tcp);
             if !told && believed {
@@ -49,6 +49,10 @@ impl RoundTrips {
         if let (Some(watched), Some(acked)) = (&mut flow.watched, flow.acked) {
             // Half the sequence space further on it would lie ahead again.
             watched.repairs_to.take_if(|end| !end.after(acked));
+            // Duplicate ACKs answer repetitions, and would let a sender repeat for good.
+            if acked_before != Some(acked) {
+                watched.repeated = 0;
+            }
         }
         let record = self.stations.at(packet.station);
         let lost = if told { 0 } else { flow.lost };
@@ -59,10 +63,6 @@ impl RoundTrips {
             if let Some(watched) = &mut flow.watched {
                 watched.progressed = now;
             }
-        }
-        // Duplicate ACKs answer repetitions, and would let a sender repeat for good.
-        if let Some(watched) = flow.watched.as_mut().filter(|_| flow.acked != acked) {
-            watched.repeated = 0;
         }
         if delivered > 0 && !self.below_is_never_full() {
             // One that is silent is set aside, and an ACK that was under way then does not bring it back.
