@@ -29,8 +29,10 @@ use crate::command::{CommandError, is_installed, run, run_with_input};
 /// Longest instance name: an iptables chain name has 28 characters.
 pub const MAX_INSTANCE_NAME: usize = 16;
 /// So long the removal of the rules may take, less than the services' `TimeoutStopSec`. It takes
-/// milliseconds, unless another program has the firewall locked.
+/// milliseconds, or a second on a slow processor, unless another program has the firewall locked.
 pub const REMOVAL_LIMIT: Duration = Duration::from_secs(4);
+/// So often the removal begins again with what is there then.
+const REMOVAL_ATTEMPTS: usize = 3;
 /// How often whoever waits for the removal can do something else.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
 /// Priority of the chains: the mangle table's, before filtering.
@@ -471,7 +473,7 @@ impl Rules {
             }
         }
         tracing::warn!(
-            "the rules are not removed in time, most likely because another program has the firewall locked: {}",
+            "the rules are not removed in time, because another program has the firewall locked or this machine is slow: {}",
             self.remedy()
         );
     }
@@ -774,35 +776,49 @@ fn restore(program: &str, script: &str) -> Result<(), CommandError> {
     run_with_input(program, &["--noflush", "--wait", "10"], script).map(|_| ())
 }
 
-/// Removes the chain; true if there was one. What cannot be removed is warned of: no agent that is asked to
-/// end leaves rules without a word.
+/// Removes the chain and the jumps to it as one change, in two programs' time: on a slow processor every
+/// program takes a tenth of a second and more, and [`REMOVAL_LIMIT`] is for all of them. True if there was
+/// one. What cannot be removed is warned of: no agent that is asked to end leaves rules without a word.
 fn remove_iptables(program: &str, instance: &str) -> bool {
+    let Some(restorer) = restore_of(program) else { return false };
     let chain = chain_name(instance);
-    let found = iptables(program, &["-S", &chain]);
-    if let Err(error) = &found
-        && (error.is_missing_program() || in_words_of_removal(program, error).is_none())
-    {
-        return false;
-    }
-    for hook in Hook::ALL {
-        // The jump may be there several times if installing was interrupted again and again: bounded.
-        for _ in 0..8 {
-            if iptables(program, &["-D", hook.iptables(), "-j", &chain]).is_err() {
-                break;
-            }
+    let (mut found, mut trouble) = (false, None);
+    for _ in 0..REMOVAL_ATTEMPTS {
+        let removed = iptables(program, &["-S"]).and_then(|listing| {
+            let Some(script) = iptables_removal(&listing, &chain) else { return Ok(()) };
+            found = true;
+            // Somebody who changes these rules between the two programs makes this one refuse, and is seen in
+            // the next listing.
+            restore(restorer, &script)
+        });
+        match removed {
+            Ok(()) => return found,
+            Err(error) if error.is_missing_program() => return found,
+            Err(error) => trouble = in_words_of_removal(program, &error),
         }
     }
-    let removed = iptables(program, &["-F", &chain]).and_then(|_| iptables(program, &["-X", &chain]));
-    let any = found.is_ok() || removed.is_ok();
-    if let Err(error) = removed
-        && let Some(error) = in_words_of_removal(program, &error)
-    {
+    if let Some(error) = trouble {
         tracing::warn!(
             "could not remove the chain {chain}: {error}; packets pass it, but skip the rules behind it: remove it with \
              `{program} -t mangle -D FORWARD -j {chain}`, -F and -X (docs/router.md, Uninstall)"
         );
     }
-    any
+    found
+}
+
+/// The script that takes a chain out of the mangle table, and every jump to it that an agent makes: there are
+/// several where installing was interrupted again and again. `None` if a listing has neither.
+fn iptables_removal(listing: &str, chain: &str) -> Option<String> {
+    let declared = format!("-N {chain}");
+    let jumps = Hook::ALL.map(|hook| format!("-A {} -j {chain}", hook.iptables()));
+    let lines = || listing.lines().map(str::trim_end);
+    let mut script = "*mangle\n".to_owned();
+    for jump in lines().filter(|line| jumps.iter().any(|jump| jump == line)) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(script, "{}", jump.replacen("-A", "-D", 1));
+    }
+    let _ = write!(script, "-F {chain}\n-X {chain}\nCOMMIT\n");
+    lines().any(|line| line == declared).then_some(script)
 }
 
 /// Removes what any earlier agent of this instance left, whatever backend it used; true if there was
@@ -839,6 +855,17 @@ mod tests {
                 .map(|(wired, radio)| ((*wired).to_owned(), (*radio).to_owned()))
                 .collect(),
         }
+    }
+
+    #[test]
+    fn a_removal_takes_every_jump_to_the_own_chain_and_nothing_of_others() {
+        let listing = "-P FORWARD ACCEPT\n-N LINKHOLD-a\n-N LINKHOLD-ab\n-A INPUT -j LINKHOLD-a\n\
+            -A FORWARD -j LINKHOLD-ab\n-A FORWARD -j LINKHOLD-a\n-A FORWARD -i eth0 -j LINKHOLD-a\n\
+            -A FORWARD -j LINKHOLD-a\n-A LINKHOLD-a -p tcp -j NFQUEUE --queue-num 7 --queue-bypass\n";
+        let script = "*mangle\n-D INPUT -j LINKHOLD-a\n-D FORWARD -j LINKHOLD-a\n-D FORWARD -j LINKHOLD-a\n\
+            -F LINKHOLD-a\n-X LINKHOLD-a\nCOMMIT\n";
+        assert_eq!(iptables_removal(listing, "LINKHOLD-a").as_deref(), Some(script));
+        assert_eq!(iptables_removal(listing, "LINKHOLD-b"), None);
     }
 
     #[test]

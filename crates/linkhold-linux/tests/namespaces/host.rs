@@ -335,7 +335,7 @@ fn maps_of_a_doctor() -> Result<Vec<libbpf_rs::MapHandle>, Unfinished> {
 }
 
 #[cfg(not(feature = "struct-ops"))]
-fn maps_of_a_doctor() -> Result<(), Unfinished> {
+fn maps_of_a_doctor() -> Result<Vec<std::convert::Infallible>, Unfinished> {
     skipped("built without the feature `struct-ops`")
 }
 

@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 71] = [
+    let tests: [NamedTest; 72] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         timed("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         timed("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -117,6 +117,7 @@ fn main() -> ExitCode {
         plain("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
         timed("no_packet_waits_for_a_firewall_that_is_locked", locked::no_packet_waits_for_it),
         timed("no_end_waits_for_a_firewall_that_is_locked", locked::no_end_waits_for_it),
+        plain("an_end_runs_few_firewall_programs", locked::an_end_runs_few_programs),
         plain("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         plain("the_packaged_unit_is_valid", service::packaged_unit),
         timed("a_service_manager_is_told", service::service_manager_is_told),
