@@ -10,6 +10,9 @@
 //!
 //! A third party forges segments of both directions: numbers beyond every window, resets, one half of a
 //! handshake. Both ends of the connection ignore them (RFC 9293 section 3.10.7.4, RFC 5961).
+//!
+//! Either end may reset its connection, or both forget it, and the sender then begins another between the
+//! same ports, at any number. What is left of the old one still comes, and is nothing to either end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -54,6 +57,8 @@ enum Step {
     Silence(Silence),
     /// A third party sends a segment.
     Forge { flow: usize, forgery: Forgery },
+    /// A connection ends. The sender begins the next one with this number as soon as it knows.
+    End { flow: usize, ending: Ending, iss: u32 },
     /// The next frames are lost.
     Lose(u32),
     /// The router marks the next frames congestion-experienced.
@@ -105,6 +110,16 @@ struct Quiet {
     end_told: Option<Instant>,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// The station resets it.
+    Station,
+    /// The sender resets it.
+    Sender,
+    /// Both ends forget it, and nothing tells of that but the next one's handshake.
+    Unsaid,
+}
+
 /// What a third party makes up. Its numbers lie so far beyond the connection's.
 #[derive(Clone, Copy, Debug)]
 enum Forgery {
@@ -127,6 +142,8 @@ struct Packet {
     /// Neither end sent it, and the end that gets it ignores it.
     forged: bool,
     flow: usize,
+    /// Of which of its connections, the first being 0.
+    generation: u32,
     /// Of a segment of the sender: its place in [`World::sent`].
     serial: usize,
     tcp: TcpSegment,
@@ -142,6 +159,12 @@ struct Packet {
 struct Connection {
     key: FlowKey,
     options: Options,
+    /// How many connections there were before between these ports.
+    generation: u32,
+    /// The sender has asked for it, and has no answer yet.
+    is_opening: bool,
+    /// The station has reset it: the number with which the sender begins the next one.
+    closed: Option<Seq>,
     /// Where its data begins.
     first: Seq,
     snd_nxt: Seq,
@@ -184,8 +207,8 @@ struct World {
     air: Option<(Packet, Instant)>,
     /// Uplink: when it arrives.
     up: VecDeque<(Instant, Packet)>,
-    /// ACKs on their way to the senders: when they are there, the timestamp, and whether they tell of a mark.
-    wire: VecDeque<(Instant, usize, u32, bool)>,
+    /// On their way to the senders, and when they are there.
+    wire: VecDeque<(Instant, Packet)>,
     quiet: Vec<Quiet>,
     /// The silences of which the mechanism knows.
     noticed: HashSet<(Scope, Cause)>,
@@ -214,6 +237,46 @@ struct World {
 }
 
 impl Connection {
+    /// Asked for with this number.
+    fn new(key: FlowKey, options: Options, iss: Seq) -> Self {
+        Self {
+            key,
+            options,
+            generation: 0,
+            is_opening: true,
+            closed: None,
+            first: iss + 1,
+            snd_nxt: iss + 1,
+            told: iss + 1,
+            again: Vec::new(),
+            rcv_nxt: iss + 1,
+            beyond: Vec::new(),
+            owed: 0,
+            delayed: None,
+            ranks: 0,
+            echo: 0,
+            passed: 0,
+            said: BTreeSet::new(),
+            shown: iss + 1,
+            echoes_mark: false,
+            answers_mark: false,
+        }
+    }
+
+    /// Both ends agree on ECN (RFC 3168 section 6.1.1), so that ECN-echo would mean something.
+    fn ask(&self, stamp: u32) -> TcpSegment {
+        let syn =
+            SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: self.options.sack };
+        let timestamp = self.options.timestamps.then_some(TcpTimestamp { value: stamp, echo: 0 });
+        let flags = TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR;
+        TcpSegment { seq: self.first - 1, flags, syn, timestamp, ..TcpSegment::default() }
+    }
+
+    fn answer(&self) -> TcpSegment {
+        let flags = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE;
+        TcpSegment { seq: Seq(0), ack: self.first, window: 60_000, flags, ..self.ask(1) }
+    }
+
     /// An ACK with these blocks reaches the sender. What the sender was shown it is still shown, unless the
     /// station had no place for it beside other blocks.
     fn show(&mut self, ack: Seq, blocks: &[SackBlock]) {
@@ -246,25 +309,7 @@ impl World {
     /// `flows`: what each agrees on, and its station.
     fn with(config: &DsaSyncConfig, flushes: bool, told: bool, flows: &[(Options, u32)]) -> Self {
         let iss = Seq(u32::MAX - 20 * MSS);
-        let connection = |flow: usize| Connection {
-            key: key(flow),
-            options: flows[flow].0,
-            first: iss + 1,
-            snd_nxt: iss + 1,
-            told: iss + 1,
-            again: Vec::new(),
-            rcv_nxt: iss + 1,
-            beyond: Vec::new(),
-            owed: 0,
-            delayed: None,
-            ranks: 0,
-            echo: 0,
-            passed: 0,
-            said: BTreeSet::new(),
-            shown: iss + 1,
-            echoes_mark: false,
-            answers_mark: false,
-        };
+        let connection = |flow: usize| Connection::new(key(flow), flows[flow].0, iss);
         let mut world = Self {
             agent: DsaSync::new(config).expect("valid"),
             out: Actions::new(),
@@ -296,25 +341,103 @@ impl World {
         if told {
             world.link(LinkEventKind::ChannelSwitched { capacity: RATE, efficiency: Fraction::ONE });
         }
-        for (flow, &(options, _)) in flows.iter().enumerate() {
-            let syn =
-                SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: options.sack };
-            // Both ends agree on ECN (RFC 3168 section 6.1.1), so that ECN-echo would mean something.
-            let flags = [
-                TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
-                TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
-            ];
-            let timestamp = options.timestamps.then_some(TcpTimestamp { value: 1, echo: 0 });
-            let ask = TcpSegment { seq: iss, flags: flags[0], syn, timestamp, ..TcpSegment::default() };
-            let answer = TcpSegment { seq: Seq(0), ack: iss + 1, window: 60_000, flags: flags[1], ..ask };
-            world.hand_in(flow, Direction::Downlink, ask, 60);
+        for flow in 0..flows.len() {
+            world.ask(flow);
+            let answer = world.flows[flow].answer();
             world.hand_in(flow, Direction::Uplink, answer, 60);
-            let third = TcpSegment { seq: iss + 1, ack: Seq(1), window: 500, flags: TcpFlags::ACK, ..ask };
-            let third = TcpSegment { syn: SynOptions::default(), ..third };
-            world.hand_in(flow, Direction::Downlink, third, 52);
+            world.confirm(flow);
             world.queue.clear();
+            world.wire.clear();
         }
         world
+    }
+
+    // ---- connections ----
+
+    /// The sender asks for its connection.
+    fn ask(&mut self, flow: usize) {
+        self.stamp += 1;
+        let ask = self.flows[flow].ask(self.stamp);
+        self.hand_in(flow, Direction::Downlink, ask, 60);
+    }
+
+    /// It has its answer.
+    fn confirm(&mut self, flow: usize) {
+        let at = &mut self.flows[flow];
+        at.is_opening = false;
+        let (seq, flags) = (at.first, TcpFlags::ACK);
+        let third = TcpSegment { seq, ack: Seq(1), window: 500, flags, ..at.ask(self.stamp) };
+        let third = TcpSegment { syn: SynOptions::default(), ..third };
+        self.hand_in(flow, Direction::Downlink, third, 52);
+    }
+
+    fn end(&mut self, flow: usize, ending: Ending, iss: Seq) {
+        let at = &mut self.flows[flow];
+        let flags = TcpFlags::RST | TcpFlags::ACK;
+        match ending {
+            Ending::Station if at.is_opening || at.closed.is_some() => {}
+            Ending::Station => {
+                at.closed = Some(iss);
+                (at.owed, at.delayed) = (0, None);
+                let tcp = TcpSegment { seq: Seq(1), ack: at.rcv_nxt, flags, ..TcpSegment::default() };
+                self.send_up(flow, tcp);
+            }
+            Ending::Sender => {
+                let tcp = TcpSegment { seq: at.snd_nxt, ack: Seq(1), flags, ..TcpSegment::default() };
+                self.hand_in(flow, Direction::Downlink, tcp, 40);
+                self.begin_anew(flow, iss);
+            }
+            Ending::Unsaid => self.begin_anew(flow, iss),
+        }
+    }
+
+    fn begin_anew(&mut self, flow: usize, iss: Seq) {
+        let old = &self.flows[flow];
+        let new = Connection::new(old.key, old.options, iss);
+        self.flows[flow] =
+            Connection { generation: old.generation + 1, ranks: old.ranks, passed: old.passed, ..new };
+        self.ask(flow);
+    }
+
+    /// The station hands this to its radio.
+    fn send_up(&mut self, flow: usize, tcp: TcpSegment) {
+        let generation = self.flows[flow].generation;
+        let (direction, ecn, since) = (Direction::Uplink, Ecn::NotEct, self.now);
+        let packet = Packet {
+            forged: false,
+            flow,
+            generation,
+            serial: 0,
+            tcp,
+            len: 64,
+            direction,
+            ecn,
+            rank: 0,
+            since,
+        };
+        self.up.push_back((self.now + ACK_TIME, packet));
+    }
+
+    /// What the sender gets.
+    fn hear(&mut self, packet: Packet) {
+        if self.is_past(&packet) {
+            return;
+        }
+        let flow = &mut self.flows[packet.flow];
+        if let Some(iss) = flow.closed.filter(|_| packet.tcp.flags.contains(TcpFlags::RST)) {
+            self.begin_anew(packet.flow, iss);
+        } else if packet.tcp.flags.contains(TcpFlags::SYN) {
+            // A second answer is confirmed as well.
+            self.confirm(packet.flow);
+        } else {
+            flow.echo = packet.tcp.timestamp.map_or(0, |timestamp| timestamp.value);
+            flow.answers_mark |= packet.tcp.flags.contains(TcpFlags::ECE);
+        }
+    }
+
+    /// It is of a connection that there is no more.
+    fn is_past(&self, packet: &Packet) -> bool {
+        packet.generation != self.flows[packet.flow].generation
     }
 
     fn link(&mut self, kind: LinkEventKind) {
@@ -341,7 +464,9 @@ impl World {
         let is_data = tcp.payload_len > 0 && direction == Direction::Downlink;
         let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
         let serial = self.sent.len().saturating_sub(1);
-        let packet = Packet { forged, flow, serial, tcp, len, direction, ecn, rank, since: self.now };
+        let generation = self.flows[flow].generation;
+        let packet =
+            Packet { forged, flow, generation, serial, tcp, len, direction, ecn, rank, since: self.now };
         if direction == Direction::Uplink && !forged {
             self.flows[flow].said.insert(tcp.ack.0);
         }
@@ -377,14 +502,20 @@ impl World {
     /// could be of its own copy. What the sender sent again after the ACK had come is not what the ACK tells
     /// of.
     fn thrown_away(&mut self, packet: Packet) {
-        if packet.forged {
+        let is_over = self.is_past(&packet) || self.flows[packet.flow].closed.is_some();
+        if packet.forged || is_over {
+            return;
+        }
+        if packet.direction == Direction::Downlink && packet.tcp.payload_len == 0 {
+            // Of a handshake, when nobody knows yet what both ends agree on: one that just came takes its place.
+            assert!(!packet.tcp.flags.contains(TcpFlags::RST), "a reset is thrown away");
             return;
         }
         if packet.direction == Direction::Downlink {
             // A sender that cannot tell a copy from a loss is spared the copy: the newer one, which just
             // came, takes its place.
             let options = self.flows[packet.flow].options;
-            assert!(!options.timestamps && !options.sack, "a copy is thrown away");
+            assert!(!options.timestamps && !options.sack, "a copy is thrown away: {packet:?}");
             let (of, newer, _) = self.sent.last().expect("the sender sent it");
             let is_covered = *of == packet.flow
                 && packet.serial + 1 < self.sent.len()
@@ -424,14 +555,14 @@ impl World {
                 let flow = &mut self.flows[packet.flow];
                 assert!(packet.rank > flow.passed, "ACKs change their order");
                 flow.passed = packet.rank;
-                if packet.forged {
+                if packet.forged || packet.generation != flow.generation {
                     return;
                 }
-                flow.told = flow.told.max(packet.tcp.ack);
-                flow.show(packet.tcp.ack, packet.tcp.sack.as_slice());
-                let stamp = packet.tcp.timestamp.map_or(0, |timestamp| timestamp.value);
-                let marked = packet.tcp.flags.contains(TcpFlags::ECE);
-                self.wire.push_back((self.now + WIRE, packet.flow, stamp, marked));
+                if !packet.tcp.flags.contains(TcpFlags::RST) {
+                    flow.told = flow.told.max(packet.tcp.ack);
+                    flow.show(packet.tcp.ack, packet.tcp.sack.as_slice());
+                }
+                self.wire.push_back((self.now + WIRE, packet));
             }
         }
     }
@@ -462,8 +593,9 @@ impl World {
                     assert!(*sent <= TRIES, "{sent} copies of one segment");
                     let copy = *copy;
                     let unsent = |other: &Packet| {
-                        other.flow == copy.flow
+                        (other.flow, other.generation) == (copy.flow, copy.generation)
                             && !other.forged
+                            && other.tcp.payload_len > 0
                             && other.direction == Direction::Downlink
                             && other.tcp.seq.before(copy.tcp.seq)
                             && self.sent[other.serial].2
@@ -528,7 +660,7 @@ impl World {
             let at = &mut self.flows[flow];
             // The window of a SYN-ACK is not scaled.
             let most = if at.told == at.first { 40 } else { 64 };
-            if at.snd_nxt.minus(at.told) >= most * MSS as i32 {
+            if at.is_opening || at.snd_nxt.minus(at.told) >= most * MSS as i32 {
                 break;
             }
             let seq = at.snd_nxt;
@@ -539,6 +671,10 @@ impl World {
 
     fn send_again(&mut self, flow: usize, offset: u32, len: u32) {
         let at = &mut self.flows[flow];
+        if at.is_opening {
+            self.ask(flow);
+            return;
+        }
         let unknown = at.snd_nxt.minus(at.told) as u32;
         if unknown > 0 {
             let offset = offset % unknown;
@@ -551,12 +687,24 @@ impl World {
 
     /// A frame reaches its station.
     fn arrive(&mut self, packet: Packet) {
-        if packet.tcp.payload_len == 0 || packet.forged {
+        if packet.forged {
+            return;
+        }
+        let is_past = self.is_past(&packet);
+        if packet.tcp.payload_len == 0 {
+            let flow = &self.flows[packet.flow];
+            // One that comes again meets a connection that is open (RFC 9293 section 3.10.7.4).
+            if packet.tcp.flags.contains(TcpFlags::SYN) && !is_past && flow.rcv_nxt == flow.first {
+                self.send_up(packet.flow, flow.answer());
+            }
             return;
         }
         let (of, sent, _) = &self.sent[packet.serial];
         assert_eq!((of, sent), (&packet.flow, &packet.tcp), "it was changed on its way");
         let flow = &mut self.flows[packet.flow];
+        if is_past || flow.closed.is_some() {
+            return;
+        }
         flow.echoes_mark &= !packet.tcp.flags.contains(TcpFlags::CWR);
         flow.echoes_mark |= packet.ecn == Ecn::Ce;
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
@@ -621,11 +769,7 @@ impl World {
             sack,
             ..TcpSegment::default()
         };
-        let (direction, ecn) = (Direction::Uplink, Ecn::NotEct);
-        let since = self.now;
-        let packet =
-            Packet { forged: false, flow: index, serial: 0, tcp, len: 64, direction, ecn, rank: 0, since };
-        self.up.push_back((self.now + ACK_TIME, packet));
+        self.send_up(index, tcp);
     }
 
     // ---- time ----
@@ -633,10 +777,9 @@ impl World {
     fn tick(&mut self) {
         self.now += TICK;
         self.tell();
-        while let Some(&(_, flow, stamp, marked)) = self.wire.front().filter(|(at, ..)| *at <= self.now) {
+        while let Some(&(_, packet)) = self.wire.front().filter(|(at, _)| *at <= self.now) {
             self.wire.pop_front();
-            self.flows[flow].echo = stamp;
-            self.flows[flow].answers_mark |= marked;
+            self.hear(packet);
         }
         if self.agent.next_timeout().is_some_and(|at| at <= self.now) {
             self.agent.on_timeout(self.now, &mut self.out);
@@ -648,7 +791,9 @@ impl World {
             }
         }
         let heard = self.up.iter().position(|(at, packet)| *at <= self.now && !self.is_quiet(packet.flow));
-        if let Some((_, packet)) = heard.and_then(|at| self.up.remove(at)) {
+        if let Some((_, packet)) = heard.and_then(|at| self.up.remove(at))
+            && !self.is_past(&packet)
+        {
             self.hand_in(packet.flow, Direction::Uplink, packet.tcp, packet.len);
         }
         // The next frame begins when the one before it was done.
@@ -810,6 +955,7 @@ impl World {
             Step::Retransmit { flow, offset, len } => self.send_again(flow % count, offset, len),
             Step::Silence(silence) => self.begin(silence),
             Step::Forge { flow, forgery } => self.forge(flow % count, forgery),
+            Step::End { flow, ending, iss } => self.end(flow % count, ending, Seq(iss)),
             Step::Lose(frames) => self.lose += frames,
             Step::Mark(frames) => self.mark += frames,
         }
@@ -827,7 +973,10 @@ impl World {
     }
 
     fn has_all(&self) -> bool {
-        self.flows.iter().all(|flow| flow.told == flow.snd_nxt && flow.rcv_nxt == flow.snd_nxt)
+        self.flows.iter().all(|flow| {
+            let is_open = !flow.is_opening && flow.closed.is_none();
+            is_open && flow.told == flow.snd_nxt && flow.rcv_nxt == flow.snd_nxt
+        })
     }
 }
 
@@ -871,6 +1020,10 @@ fn forgery() -> impl Strategy<Value = Forgery> {
     })
 }
 
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![Just(Ending::Station), Just(Ending::Sender), Just(Ending::Unsaid)]
+}
+
 /// Two flows at a station each, or more flows than are probed at once.
 fn flows(options: impl Strategy<Value = Options> + Clone) -> impl Strategy<Value = Vec<(Options, u32)>> {
     let two =
@@ -891,6 +1044,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..MOST_FLOWS, offset, len()).prop_map(|(flow, offset, len)| Step::Retransmit { flow, offset, len }),
         3 => silence().prop_map(Step::Silence),
         2 => (0..MOST_FLOWS, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
+        1 => (0..MOST_FLOWS, ending(), any::<u32>())
+            .prop_map(|(flow, ending, iss)| Step::End { flow, ending, iss }),
         1 => (1u32..4).prop_map(Step::Lose),
         1 => (1u32..4).prop_map(Step::Mark),
     ]
