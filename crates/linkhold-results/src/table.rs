@@ -24,6 +24,10 @@ struct Column {
 /// The column with the ratio to the baseline, by name.
 const RATIO: &str = "goodput against the baseline";
 
+/// What the columns of [`Rank::Told`] are.
+const TOLD: &str = "told late: mean time from a silence's start to its being told; not told: share of silences; \
+                    told false: signals of silences that were none\n";
+
 /// One row for each case, with means over the seeds: goodput, its share of the limit, retransmissions,
 /// timeouts, delays, and goodput against the baseline with its interval.
 ///
@@ -54,6 +58,9 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     };
     let mut notes = format!("{}{seeds_text}\n", offered(&Offers::of(report)));
     notes.push_str(&conditions(report));
+    if columns.iter().any(|column| column.rank == Some(Rank::Told) && !left_out.contains(&column.name)) {
+        notes.push_str(TOLD);
+    }
     if let Some((least, most)) = run_times(report) {
         notes.push_str(&format!("cases ran for {} to {}\n", format::time(least), format::time(most)));
     }
@@ -88,16 +95,17 @@ fn offered(offers: &Offers<'_>) -> String {
     }
 }
 
-/// The stack, and what the file says of round-trip time, plain router and TCP: without them no comparison
-/// means anything.
+/// The stack, and what the file says of round-trip time, plain router, TCP and what the mechanisms are told:
+/// without them no comparison means anything.
 fn conditions(report: &RunReport) -> String {
     let stack = match report.runs.first() {
         Some(run) if run.stack == Stack::Linux => on_linux(run),
         Some(_) => "stack: simulated\n".to_owned(),
         None => String::new(),
     };
-    let stated =
-        |fact: &&String| ["wired: ", "router: ", "tcp: "].iter().any(|label| fact.starts_with(label));
+    let stated = |fact: &&String| {
+        ["wired: ", "router: ", "tcp: ", "told: "].iter().any(|label| fact.starts_with(label))
+    };
     let facts = report.scenario.facts.iter().filter(stated).map(|fact| format!("{fact}\n"));
     stack + &facts.collect::<String>()
 }
@@ -238,16 +246,20 @@ mod tests {
     }
 
     #[test]
-    fn a_table_states_round_trip_time_stack_and_what_the_plain_router_does() {
+    fn a_table_states_round_trip_time_stack_what_the_plain_router_does_and_what_was_told() {
         let (mut report, _) = sample::run(2);
-        let facts = ["wired: 100Mbit/s, 50ms round trip", "router: fifo of 100 packets; queues in a silence"];
+        let facts = [
+            "wired: 100Mbit/s, 50ms round trip",
+            "router: fifo of 100 packets; queues in a silence",
+            "told: every silence at its first moment; nobody tells the rate",
+        ];
         report.scenario.facts.extend(facts.map(str::to_owned));
-        report.scenario.facts.push("told: nothing".to_owned());
+        report.scenario.facts.push("station: fifo of 100 packets".to_owned());
         let text = run_table(&report, None);
         for fact in facts.iter().chain(&["stack: simulated"]) {
             assert!(text.lines().any(|line| line == *fact), "{fact} in\n{text}");
         }
-        assert!(!text.contains("told: "), "{text}");
+        assert!(!text.contains("station: "), "{text}");
         report.runs.iter_mut().for_each(|run| run.stack = Stack::Linux);
         assert!(run_table(&report, None).contains("\nstack: the kernel's TCP\n"));
     }

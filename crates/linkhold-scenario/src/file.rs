@@ -564,7 +564,7 @@ file_enum!(InSilence {
 });
 
 file_table! {
-    /// TCP of both ends. What is left open comes from the profile.
+    /// TCP of both ends. What is left open comes from the profile: each key's default has the profiles in brackets.
     Tcp {
         /// The stack to start from.
         default profile: Profile = "linux";
@@ -573,44 +573,55 @@ file_table! {
         /// Loss recovery. Default: rack-tlp (linux), sack (linux-2009), newreno (classic).
         optional recovery: Recovery;
         /// Maximum segment size, payload bytes. IPv6 flows use 20 less, so that packets keep their size.
+        /// Default: 1460.
         optional mss: Positive<u16>;
         /// Receive buffer. Stated alone it is fixed, as SO_RCVBUF is; with receive_autotune it is where
-        /// growth starts.
+        /// growth starts. Default: 64KiB (linux), 256KiB (linux-2009, classic).
         optional receive_buffer: Positive<Bytes>;
-        /// How far the receive buffer grows by itself, or "off".
+        /// How far the receive buffer grows by itself, or "off". Default: 6MiB (linux), off (linux-2009,
+        /// classic).
         optional receive_autotune: OrOff<Positive<Bytes>>;
-        /// Most bytes in flight.
+        /// Most bytes in flight. Default: 4MiB (linux, classic), 256KiB (linux-2009).
         optional send_buffer: Positive<Bytes>;
         /// Window scale shift to offer, or "off". Default: the profile's (7 with linux, 3 with the
         /// others), or the smallest that can express a stated receive buffer where that is larger.
         optional window_scale: OrOff<u8>;
-        /// Selective acknowledgments (RFC 2018). The recoveries reno and newreno do not look at them.
+        /// Selective acknowledgments (RFC 2018). The recoveries reno and newreno do not look at them. In
+        /// classic the recoveries sack and rack-tlp turn them on. Default: true (linux, linux-2009), false
+        /// (classic).
         optional sack: bool;
-        /// Timestamps (RFC 7323).
+        /// Timestamps (RFC 7323). In classic the recovery rack-tlp turns them on. Default: true (linux,
+        /// linux-2009), false (classic).
         optional timestamps: bool;
-        /// Explicit congestion notification (RFC 3168).
+        /// Explicit congestion notification (RFC 3168). Default: false.
         optional ecn: bool;
-        /// Initial window, segments, or "off" for RFC 3390's formula.
+        /// Initial window, segments, or "off" for RFC 3390's formula. Default: 10 (linux), off (linux-2009,
+        /// classic).
         optional initial_window: OrOff<Positive<u32>>;
-        /// Floor of the retransmission timeout.
+        /// Floor of the retransmission timeout. Default: 200ms (linux, linux-2009), 1s (classic).
         optional rto_min: Positive<Duration>;
-        /// Retransmission timeout before the first round-trip sample.
+        /// Retransmission timeout before the first round-trip sample. Default: 1s (linux, classic), 3s
+        /// (linux-2009).
         optional rto_initial: Positive<Duration>;
-        /// Ceiling of the retransmission timeout.
+        /// Ceiling of the retransmission timeout. Default: 120s (linux, linux-2009), 60s (classic).
         optional rto_max: Positive<Duration>;
-        /// Delayed acknowledgments.
+        /// Delayed acknowledgments. Default: linux (linux, linux-2009), 200ms (classic).
         optional delayed_ack: DelayedAck;
-        /// F-RTO (RFC 5682).
+        /// F-RTO (RFC 5682). Default: true (linux, linux-2009), false (classic).
         optional frto: bool;
-        /// Undo needless reductions proven by timestamps (RFC 3522).
+        /// Undo needless reductions proven by timestamps (RFC 3522). Default: true (linux, linux-2009),
+        /// false (classic).
         optional timestamp_undo: bool;
-        /// Undo needless reductions proven by D-SACK (RFC 3708).
+        /// Undo needless reductions proven by D-SACK (RFC 3708). Default: true (linux, linux-2009), false
+        /// (classic).
         optional dsack_undo: bool;
-        /// Proportional rate reduction (RFC 6937); the recoveries reno and newreno have their own.
+        /// Proportional rate reduction (RFC 6937); the recoveries reno and newreno have their own. Default:
+        /// true (linux), false (linux-2009, classic).
         optional prr: bool;
-        /// HyStart with CUBIC.
+        /// HyStart with CUBIC. Default: true (linux), false (linux-2009, classic).
         optional hystart: bool;
-        /// Accept a zero window in an ACK that repeats sequence and acknowledgment number (Linux since 6.6).
+        /// Accept a zero window in an ACK that repeats sequence and acknowledgment number (Linux since
+        /// 6.6). Default: true (linux), false (linux-2009, classic).
         optional accept_window_shrink_same_ack: bool;
     }
 }

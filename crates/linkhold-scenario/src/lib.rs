@@ -23,6 +23,7 @@ mod grants;
 mod grants_keys;
 mod hints;
 mod ieee802154;
+pub mod input;
 mod link;
 pub mod mechanism;
 mod mesh;
@@ -42,23 +43,15 @@ mod tcp;
 mod told;
 mod traces;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
-use std::string::FromUtf8Error;
 
 use document::{Node, Origin, Sources, Value};
+pub use input::STDIN;
 pub use model::*;
 pub use problem::{FileError, Location, Problem};
 use read::{FromNode, Reader, Spot};
 pub use scalar::{By, FORMAT, Positive};
 pub use traces::{Files, NoFiles, System};
-
-/// The path that means standard input.
-pub const STDIN: &str = "-";
-
-/// Largest scenario file: far more than anyone writes, and little enough to hold.
-const MAX_SCENARIO_BYTES: u64 = 16 << 20;
 
 /// Why a scenario cannot be used: everything that is wrong with its file, its traces and the overrides.
 pub type ScenarioError = FileError;
@@ -92,16 +85,14 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with the file, the traces it names and the overrides.
     pub fn load(path: &Path, set: &[String]) -> Result<Self, ScenarioError> {
-        let stdin = path.as_os_str() == STDIN;
-        let shown = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
-        let unreadable = |what: String| {
+        let shown = input::shown(path);
+        let bytes = input::read(path, input::MAX_WRITTEN).map_err(|error| {
             let location = Location::File { file: shown.clone() };
+            let what = format!("cannot read the scenario file: {error}");
             let right = "give the path of a scenario file; examples are in scenarios/".to_owned();
             ScenarioError::new(vec![Problem { location, key: String::new(), what, right }])
-        };
-        let read = if stdin { read_whole(std::io::stdin().lock()) } else { open(path).and_then(read_whole) };
-        let bytes = read.map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
-        let text = String::from_utf8(bytes).map_err(|error| not_text(&shown, &error))?;
+        })?;
+        let text = input::text(bytes, &shown)?;
         Self::parse(&text, &shown, set, &System)
     }
 
@@ -119,6 +110,9 @@ impl Scenario {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &str, set: &[String], files: &dyn Files) -> Result<Self, ScenarioError> {
+        // Editors of Windows begin a file with a byte order mark. What is kept of the text may stand behind a
+        // comment, where TOML has no place for one.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let sources = Sources::new(file, text, set);
         let table = document::parse(&sources).map_err(ScenarioError::new)?;
         let mut document = Node { value: Value::Table(table), origin: Origin::Default };
@@ -214,34 +208,6 @@ impl Scenario {
     pub fn summary(&self) -> String {
         summary::summary(&self.cases)
     }
-}
-
-/// The line that is no text, and what to do.
-fn not_text(file: &str, error: &FromUtf8Error) -> ScenarioError {
-    let (before, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-    let location = Location::Line { file: file.to_owned(), line, column };
-    let (what, right) = ("this is not text (UTF-8)".to_owned(), "save the file as UTF-8".to_owned());
-    ScenarioError::new(vec![Problem { location, key: String::new(), what, right }])
-}
-
-/// Opens a scenario file, which may also be a pipe.
-fn open(path: &Path) -> io::Result<File> {
-    if path.is_dir() {
-        return Err(io::Error::other("it is a folder"));
-    }
-    File::open(path)
-}
-
-fn read_whole(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(MAX_SCENARIO_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_SCENARIO_BYTES {
-        return Err(io::Error::other("it is larger than 16 MiB"));
-    }
-    Ok(bytes)
 }
 
 /// Reads the file as it is, and once more for each case whose `set` changes keys.

@@ -66,9 +66,13 @@ pub(crate) fn facts(cases: &[Case], congestion: Option<&str>) -> Vec<(String, St
             text.push_str("; a correspondent is told one wired delay later");
         }
         line("told", text);
+        // Nobody should compare cases and not see that they are told different things.
+        for case in cases.iter().filter(|case| told_differs(&case.scenario, listener)) {
+            line("told", format!("case {}: {}", case.name, told(&case.scenario)));
+        }
     }
     for case in cases {
-        line("case", case_line(case, s, listener));
+        line("case", case_line(case, s));
     }
     facts
 }
@@ -173,30 +177,20 @@ fn told(scenario: &ResolvedScenario) -> String {
             None => String::new(),
             Some(more) => format!(", and counted from then: {more}"),
         };
-        return format!("a silence {late} after it begins{more}; nobody tells the rate");
+        return format!("a silence {late} after it begins, its end {late} late{more}; nobody tells the rate");
     }
     if let Mac::Ieee802154(mac) = &radio.mac {
         return told_by_overhearing(radio, mac);
     }
-    let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
-    let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
     let schedules = radio.sensing.iter().chain(radio.station_sensing.iter().map(|own| &own.sensing));
     let (ahead, other) = if schedules.clone().any(|own| own.announced) {
         ("quiet periods ahead, ", if schedules.clone().all(|own| own.announced) { "other " } else { "" })
     } else {
         ("", "")
     };
-    let silences = match (late.is_zero(), told::describe(radio)) {
-        (true, None) => format!("{ahead}every {other}silence at its first moment"),
-        (false, None) => {
-            format!(
-                "{ahead}a primary user {late} after its burst begins, other silences at their first moment"
-            )
-        }
-        (true, Some(more)) => format!("{ahead}{more}"),
-        (false, Some(more)) => format!(
-            "{ahead}the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}"
-        ),
+    let silences = match told::describe(radio) {
+        None => format!("{ahead}every {other}silence at its first moment"),
+        Some(more) => format!("{ahead}{more}"),
     };
     let told = if radio.rate_told {
         format!("{silences}, and the channel's exact rate")
@@ -590,8 +584,7 @@ fn describe_web(web: &Web) -> String {
     )
 }
 
-/// `listener` is the first case's that is told anything.
-fn case_line(case: &Case, first: &ResolvedScenario, listener: Option<&ResolvedScenario>) -> String {
+fn case_line(case: &Case, first: &ResolvedScenario) -> String {
     let mechanisms = match &case.scenario.mechanisms[..] {
         [] => "plain router".to_owned(),
         [one] => mechanism(one, one.place != one.settings.entry().natural_place()),
@@ -607,14 +600,7 @@ fn case_line(case: &Case, first: &ResolvedScenario, listener: Option<&ResolvedSc
         None => String::new(),
     };
     let differs = if same_but_mechanism == *first { "" } else { ", with keys of its own" };
-    // Nobody should compare cases and not see that they are told different things.
-    let told = match listener {
-        Some(listener) if told_differs(&case.scenario, listener) => {
-            format!("; told: {}", told(&case.scenario))
-        }
-        _ => String::new(),
-    };
-    format!("{}: {mechanisms}{host}{differs}{told}", case.name)
+    format!("{}: {mechanisms}{host}{differs}", case.name)
 }
 
 /// Whether anybody in it listens to what the radio tells.

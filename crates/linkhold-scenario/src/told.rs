@@ -145,26 +145,47 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     spots
 }
 
-/// What of a radio's silences is told late, wrong or not at all, or more of than that they begin and end,
-/// beside what the radio itself notices late; `None` if nothing is.
+/// What of a radio's silences is noticed or told late, wrong or not at all, or more of than that they begin
+/// and end; `None` if nothing is.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();
     let mut others_exact = false;
+    // What a radio notices late it can tell no sooner.
+    let mut noticed_late: Vec<String> = Vec::new();
+    for (index, channel) in radio.channels.iter().enumerate() {
+        let Some(user) = &channel.primary_user else { continue };
+        let (late, end_late) = (user.detection_delay, user.end_detection_delay);
+        if late.is_zero() && end_late.is_zero() {
+            continue;
+        }
+        let told = radio.signals.of_user(index);
+        let then = if told.is_exact() && !told.start_known {
+            String::new()
+        } else {
+            // Nobody knows how long they stay.
+            format!(", and from then {}", one(&ToldConfig { length_known: false, ..told }))
+        };
+        let text = format!("a primary user {late} after its burst begins, its end {}{then}", end(end_late));
+        if !noticed_late.contains(&text) {
+            noticed_late.push(text);
+        }
+    }
     // A length that follows from an announced schedule is no further news.
     let mut part = |name: &str, told: &ToldConfig, announced: bool| {
         let told = &ToldConfig { length_known: told.length_known && !announced, ..*told };
         let text = format!("{name} {}", one(told));
         let is_usual = told.is_exact() && !told.start_known && !told.length_known;
-        others_exact |= is_usual;
+        // Its beginnings are foreseen.
+        others_exact |= is_usual && !announced;
         if !is_usual && !parts.contains(&text) {
             parts.push(text);
         }
     };
     for (index, channel) in radio.channels.iter().enumerate() {
-        if channel.primary_user.is_some() {
-            // Nobody knows how long they stay.
-            part("primary users", &radio.signals.of_user(index), true);
+        let Some(user) = &channel.primary_user else { continue };
+        if user.detection_delay.is_zero() && user.end_detection_delay.is_zero() {
+            part("primary users", &ToldConfig { length_known: false, ..radio.signals.of_user(index) }, false);
         }
     }
     if let Some(own) = &radio.sensing {
@@ -177,16 +198,22 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
         part("channel switches", switching, false);
     }
     if matches!(radio.mac, Mac::Trace(_)) {
-        part("silences", gaps, true);
+        part("silences", &ToldConfig { length_known: false, ..*gaps }, false);
     }
+    let parts: Vec<String> = noticed_late.into_iter().chain(parts).collect();
     let others = if others_exact { "; other silences at their first moment" } else { "" };
     (!parts.is_empty()).then(|| parts.join("; ") + others)
+}
+
+fn end(late: Duration) -> String {
+    if late.is_zero() { "at once".to_owned() } else { format!("{late} late") }
 }
 
 fn one(told: &ToldConfig) -> String {
     let ToldConfig { late, end_late, start_known, length_known, missed, false_per_minute, false_length } =
         told;
-    let mut text = format!("{late} late (ends {end_late})");
+    let begun = if late.is_zero() { "as they begin".to_owned() } else { format!("{late} late") };
+    let mut text = format!("{begun}, their end {}", end(*end_late));
     if *start_known {
         text.push_str(", with since when");
     }

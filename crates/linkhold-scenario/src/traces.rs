@@ -8,12 +8,11 @@ use std::sync::Arc;
 use linkhold_radio::spectrum::{ChannelLog, PuLog};
 use linkhold_radio::{Columns, SnrTrace, SnrTraceErrorKind, Trace, TraceErrorKind};
 
+use crate::input;
 use crate::read::{At, Reader};
 
 /// Where traces lie when the path starts with it.
 const DATA: &str = "${LINKHOLD_DATA}";
-/// Largest trace that is read: a day of a fast link is some 100 MB.
-const MAX_TRACE_BYTES: u64 = 1 << 30;
 
 /// A delivery trace, read and checked.
 #[derive(Clone, Debug)]
@@ -45,10 +44,7 @@ impl Files for System {
         if !about.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        if about.len() > MAX_TRACE_BYTES {
-            return Err(io::Error::other("it is larger than 1 GiB"));
-        }
-        std::fs::read(path)
+        input::read(path, input::MAX_RECORDED)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -525,6 +525,79 @@ fn the_profiles_window_scale_is_a_floor_and_the_schema_says_so() {
     assert!(schema.contains(words));
 }
 
+#[test]
+fn the_schema_has_every_profiles_default_of_every_key_of_tcp() {
+    let profiles = ["linux", "linux-2009", "classic"];
+    let configs = profiles.map(|profile| {
+        let text = with(&format!("[tcp]\nprofile = \"{profile}\"\n"));
+        parse(&text).expect("valid").cases()[0].scenario.tcp.clone()
+    });
+    let size = |bytes: Bytes| match bytes.0 {
+        whole if whole % (1 << 20) == 0 => format!("{}MiB", whole >> 20),
+        other => format!("{}KiB", other >> 10),
+    };
+    let or_off = |value: Option<String>| value.unwrap_or_else(|| "off".to_owned());
+    let delayed = |delayed: DelayedAck| match delayed {
+        DelayedAck::Linux => "linux".to_owned(),
+        DelayedAck::Timer(time) => time.to_string(),
+        other => panic!("{other:?}"),
+    };
+    type Of<'a> = &'a dyn Fn(&TcpConfig) -> String;
+    let keys: [(&str, Of<'_>); 18] = [
+        ("mss", &|tcp| tcp.mss.to_string()),
+        ("receive_buffer", &|tcp| size(tcp.receive_buffer)),
+        ("receive_autotune", &|tcp| or_off(tcp.receive_autotune.map(size))),
+        ("send_buffer", &|tcp| size(tcp.send_buffer)),
+        ("sack", &|tcp| tcp.sack.to_string()),
+        ("timestamps", &|tcp| tcp.timestamps.to_string()),
+        ("ecn", &|tcp| tcp.ecn.to_string()),
+        ("initial_window", &|tcp| or_off(tcp.initial_window_segments.map(|segments| segments.to_string()))),
+        ("rto_min", &|tcp| tcp.rto_min.to_string()),
+        ("rto_initial", &|tcp| tcp.rto_initial.to_string()),
+        ("rto_max", &|tcp| tcp.rto_max.to_string()),
+        ("delayed_ack", &|tcp| delayed(tcp.delayed_ack)),
+        ("frto", &|tcp| tcp.frto.to_string()),
+        ("timestamp_undo", &|tcp| tcp.timestamp_undo.to_string()),
+        ("dsack_undo", &|tcp| tcp.dsack_undo.to_string()),
+        ("prr", &|tcp| tcp.prr.to_string()),
+        ("hystart", &|tcp| tcp.hystart.to_string()),
+        ("accept_window_shrink_same_ack", &|tcp| tcp.accept_window_shrink_same_ack.to_string()),
+    ];
+    let schema = json_schema();
+    let described = schema.pointer("/$defs/Tcp/properties").and_then(|keys| keys.as_object()).expect("there");
+    // What says its default otherwise: by value, or in a sentence that another test has.
+    let others = ["profile", "congestion", "recovery", "window_scale"];
+    let mut all: Vec<&str> = keys.iter().map(|(key, _)| *key).chain(others).collect();
+    all.sort_unstable();
+    let mut there: Vec<&str> = described.keys().map(String::as_str).collect();
+    there.sort_unstable();
+    assert_eq!(there, all);
+    for (key, of) in keys {
+        let values = configs.each_ref().map(of);
+        let mut different: Vec<&String> = Vec::new();
+        values.iter().for_each(|value| {
+            if !different.contains(&value) {
+                different.push(value)
+            }
+        });
+        let default = if let [only] = &different[..] {
+            (*only).clone()
+        } else {
+            let of_value = |value: &&String| {
+                let whose = profiles.iter().zip(&values).filter(|(_, own)| own == value);
+                let whose: Vec<&str> = whose.map(|(profile, _)| *profile).collect();
+                format!("{value} ({})", whose.join(", "))
+            };
+            different.iter().map(of_value).collect::<Vec<_>>().join(", ")
+        };
+        let text = described[key]["description"].as_str().expect("described");
+        assert!(
+            text.contains(&format!(" Default: {default}.")),
+            "{key}: {default}\nbut the schema has: {text}"
+        );
+    }
+}
+
 /// The settings of a case's only mechanism.
 fn dsasync(scenario: &Scenario, case: usize) -> DsaSyncConfig {
     match &scenario.cases()[case].scenario.mechanisms[..] {
@@ -1015,10 +1088,8 @@ fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
     let far = parse(&far).expect("valid").summary();
     assert!(far.contains("tells the rate; a correspondent is told one wired delay later\n"), "{far}");
     let late = told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\n");
-    assert!(
-        late.contains("told        a primary user 20ms after its burst begins, other silences"),
-        "{late}"
-    );
+    let noticed = "told        a primary user 20ms after its burst begins, its end at once; nobody tells the rate\n";
+    assert!(late.contains(noticed), "{late}");
     let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n").replacen(
         "[radio]",
         "[radio]\nrate_told = true",

@@ -87,11 +87,11 @@ fn how_long_a_silence_will_be_is_told_where_its_schedule_is_or_a_key_says_so() {
         ("announced = false\n", "  every silence at its first moment"),
         (
             "announced = false\ntold.length_known = true\n",
-            "quiet periods 0s late (ends 0s), with how long they will be",
+            "quiet periods as they begin, their end at once, with how long they will be",
         ),
         (
             "told.start_known = true\n",
-            "quiet periods ahead, quiet periods 0s late (ends 0s), with since when",
+            "quiet periods ahead, quiet periods as they begin, their end at once, with since when",
         ),
     ] {
         assert!(summary(more).contains(told), "{told}\nin\n{}", summary(more));
@@ -139,9 +139,9 @@ fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
     assert!(scenario.cases()[1].scenario.radio.signals.of_user(0).is_exact());
     let summary = scenario.summary();
     for part in [
-        "a primary user 20ms after its burst begins; counted from what it notices: primary users 5ms late (ends 0s), 2 % \
+        "a primary user 20ms after its burst begins, its end 20ms late, and from then 5ms late, their end at once, 2 % \
          not at all, and 2 false ones of 100ms a minute",
-        "with keys of its own; told: every silence at its first moment, and the channel's exact rate",
+        "told     case oracle: every silence at its first moment, and the channel's exact rate",
     ] {
         assert!(summary.contains(part), "{part}\nin\n{summary}");
     }

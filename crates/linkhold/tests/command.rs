@@ -419,9 +419,8 @@ fn a_named_baseline_is_what_the_others_are_compared_with() {
     let told = report["scenario"]["facts"].to_string();
     // It shows a usual base station, and says which case is an oracle.
     for wanted in [
-        "told: quiet periods ahead, a primary user 20ms after its burst begins, other silences at their first moment; nobody tells the rate",
-        "case: oracle: dsasync, preset recommended, with keys of its own; told: quiet periods ahead, every other \
-         silence at its first moment, and the channel's exact rate",
+        "told: quiet periods ahead, a primary user 20ms after its burst begins, its end at once; nobody tells the rate",
+        "told: case oracle: quiet periods ahead, every other silence at its first moment, and the channel's exact rate",
     ] {
         assert!(told.contains(wanted), "{wanted}: {told}");
     }

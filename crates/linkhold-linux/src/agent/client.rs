@@ -26,6 +26,15 @@ pub enum ClientError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The socket is not this user's.
+    #[error(
+        "you may not open {path}: run this with sudo, or set mode = \"0660\" under [control] in the agent's \
+         configuration and join the socket's group"
+    )]
+    NoRight {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The connection broke, or what came back is no reply.
     #[error("the agent on {path} does not answer: {message}")]
     NoAnswer {
@@ -79,8 +88,7 @@ pub fn status(socket: &Path) -> Result<Status, ClientError> {
 /// # Errors
 /// [`ClientError`] if the agent cannot be reached or refuses.
 pub fn send(socket: &Path, message: &Message) -> Result<Reply, ClientError> {
-    let mut stream = UnixStream::connect(socket)
-        .map_err(|source| ClientError::NoAgent { path: socket.to_owned(), source })?;
+    let mut stream = UnixStream::connect(socket).map_err(|source| no_connection(socket, source))?;
     let reply = exchange(&mut stream, message).map_err(|error| match error.kind() {
         // What a socket with a time limit says at its end.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -95,6 +103,16 @@ pub fn send(socket: &Path, message: &Message) -> Result<Reply, ClientError> {
         Ok(reply)
     } else {
         Err(ClientError::Refused(reply.error.unwrap_or_else(|| "without a reason".to_owned())))
+    }
+}
+
+/// Why there is no connection.
+#[must_use]
+pub fn no_connection(socket: &Path, source: io::Error) -> ClientError {
+    let path = socket.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => ClientError::NoRight { path },
+        _ => ClientError::NoAgent { path, source },
     }
 }
 
@@ -123,6 +141,15 @@ mod tests {
 
     fn ask(socket: &Path) -> String {
         status(socket).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_socket_of_another_user_is_no_missing_agent() {
+        let refused = no_connection(Path::new("a.sock"), io::ErrorKind::PermissionDenied.into()).to_string();
+        assert!(refused.starts_with("you may not open a.sock: run this with sudo"), "{refused}");
+        let folder = tempfile::tempdir().unwrap();
+        let missing = ask(&folder.path().join("a.sock"));
+        assert!(missing.starts_with("no agent listens on "), "{missing}");
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(super) fn setting(report: &RunReport) -> String {
         let items: String = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect();
         out.push_str(&format!("<ul>{items}</ul>\n"));
     }
-    let told_otherwise = |fact: &String| fact.starts_with("case: ") && fact.contains("; told: ");
+    let told_otherwise = |fact: &String| fact.starts_with("told: case ");
     let told_at_once = |fact: &String| fact.starts_with("told: ") && fact.ends_with(TOLD_AT_ONCE);
     if scenario.facts.iter().any(told_at_once) && !scenario.facts.iter().any(told_otherwise) {
         out.push_str(&otherwise());
@@ -369,7 +369,7 @@ mod tests {
             assert!(text.contains(&wanted), "{wanted} in {text}");
         }
         // Where a case is told otherwise, its line says so, and not all were told at once.
-        report.scenario.facts.push("case: late: dsasync; told: a primary user 20ms late".to_owned());
+        report.scenario.facts.push("told: case late: a primary user 20ms late".to_owned());
         assert!(!setting(&report).contains("What the mechanisms were told"));
     }
 }

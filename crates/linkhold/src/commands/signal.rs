@@ -78,7 +78,9 @@ fn refusal(args: &SignalArgs, error: ClientError) -> Failure {
 pub fn failure(error: ClientError) -> Failure {
     match error {
         ClientError::Refused(_) => Failure::BadInput(error.to_string()),
-        ClientError::NoAgent { .. } | ClientError::NoAnswer { .. } => Failure::Failed(error.to_string()),
+        ClientError::NoAgent { .. } | ClientError::NoRight { .. } | ClientError::NoAnswer { .. } => {
+            Failure::Failed(error.to_string())
+        }
     }
 }
 

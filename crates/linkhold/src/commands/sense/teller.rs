@@ -47,8 +47,7 @@ impl Teller {
     /// A teller for `--signal`, if it is given and somebody listens.
     pub fn connect(args: &SenseArgs) -> Result<Option<Self>, ClientError> {
         let Some(socket) = &args.signal else { return Ok(None) };
-        UnixStream::connect(socket)
-            .map_err(|source| ClientError::NoAgent { path: socket.clone(), source })?;
+        UnixStream::connect(socket).map_err(|source| client::no_connection(socket, source))?;
         Ok(Some(Self {
             socket: socket.clone(),
             source: args.source.clone(),
@@ -116,7 +115,11 @@ impl Teller {
                 self.open = Open::Nothing;
                 Err(error)
             }
-            Err(error @ (ClientError::NoAgent { .. } | ClientError::NoAnswer { .. })) => {
+            Err(
+                error @ (ClientError::NoAgent { .. }
+                | ClientError::NoRight { .. }
+                | ClientError::NoAnswer { .. }),
+            ) => {
                 self.failed += 1;
                 // Once until somebody answers again: it is tried often.
                 if !std::mem::replace(&mut self.unheard, true) {
