@@ -44,7 +44,7 @@ impl Files for System {
         if !about.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        input::read(path, input::MAX_RECORDED)
+        input::read_file(path, input::MAX_RECORDED)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
