@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::agent::AgentConfig;
 use crate::command::is_installed;
-use crate::datapath::crossing::{BridgeNetfilter, Offload, absence, look, offloads};
+use crate::datapath::crossing::{BridgeNetfilter, absence, look};
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
 use crate::datapath::rules::{BackendChoice, RulesError, ipv6_refusal, probe};
+use crate::datapath::offload::{Offload, offloads};
 use crate::datapath::stacked::{Weight, stacked};
 use crate::host::kernel;
 use crate::interfaces::Kernel;

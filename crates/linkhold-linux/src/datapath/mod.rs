@@ -5,6 +5,7 @@
 
 pub mod crossing;
 pub mod nfqueue;
+pub mod offload;
 pub mod rules;
 pub mod shared_table;
 pub mod stacked;
