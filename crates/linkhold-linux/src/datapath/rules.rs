@@ -35,6 +35,11 @@ pub const REMOVAL_LIMIT: Duration = Duration::from_secs(4);
 const REMOVAL_ATTEMPTS: usize = 3;
 /// How often whoever waits for the removal can do something else.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
+/// What a bridged datagram must be to be queued. A bridge floods a broadcast or a group's datagram as clones
+/// that share one entry of conntrack, and while that is unconfirmed the kernel drops such a clone in place of
+/// queueing it. Source: Linux, net/netfilter/nfnetlink_queue.c (`nf_ct_drop_unconfirmed`, commit
+/// 7d8dc1c7be8d); net/bridge/br_netfilter_hooks.c (`br_nf_forward`) makes unicast what is for another host.
+const UNICAST: &str = "-m pkttype --pkt-type unicast ";
 /// Priority of the chains: the mangle table's, before filtering.
 const PRIORITY: i32 = -150;
 
@@ -274,10 +279,11 @@ impl RuleSet {
                     } else {
                         format!("-i {from} -o {to}")
                     };
-                    for transport in self.transports() {
+                    for &transport in self.transports() {
+                        let only = if bridged && transport == "udp" { UNICAST } else { "" };
                         let _ = writeln!(
                             script,
-                            "-A {chain} {crosses} -p {transport} -j NFQUEUE --queue-num {queue} --queue-bypass"
+                            "-A {chain} {crosses} -p {transport} {only}-j NFQUEUE --queue-num {queue} --queue-bypass"
                         );
                     }
                 }
@@ -682,6 +688,10 @@ fn in_words(program: &str, error: &CommandError) -> String {
         format!("`{program}` cannot open its lock file, /run/xtables.lock: `touch /run/xtables.lock`")
     } else if says(&["physdev"]) {
         "this kernel does not match a bridge's ports (module xt_physdev)".to_owned()
+    } else if says(&["pkttype"]) {
+        "this kernel does not tell broadcasts from other datagrams (module xt_pkttype), which UDP across a bridge needs; \
+         `datagrams = \"pass\"` under [mechanism] does without"
+            .to_owned()
     } else if says(&["missing kernel module", "no chain/target/match", "not supported", "does not exist"]) {
         "this kernel has no NFQUEUE target (module xt_NFQUEUE)".to_owned()
     } else {
@@ -931,8 +941,9 @@ COMMIT
         for line in [
             "-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass\n",
             "-A LINKHOLD-a -i wlan0 -o eth0 -p udp -j NFQUEUE --queue-num 101 --queue-bypass\n",
+            // A flooded clone would be dropped; a routed broadcast is none.
             "-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in eth0 --physdev-out wlan1 -p udp \
-             -j NFQUEUE --queue-num 102 --queue-bypass\n",
+             -m pkttype --pkt-type unicast -j NFQUEUE --queue-num 102 --queue-bypass\n",
         ] {
             assert!(iptables.contains(line), "{line}\n{iptables}");
         }
@@ -1118,6 +1129,11 @@ COMMIT
             "iptables v1.8.9 (nf_tables): Extension NFQUEUE revision 0 not supported, missing kernel module?",
         );
         assert_eq!(in_words("iptables", &target), "this kernel has no NFQUEUE target (module xt_NFQUEUE)");
+        let unicast = failed(
+            "Extension pkttype revision 0 not supported, missing kernel module?\niptables-restore: line 4 failed",
+        );
+        let told = in_words("iptables", &unicast);
+        assert!(told.contains("module xt_pkttype") && told.contains("`datagrams = \"pass\"`"), "{told}");
         // iptables' legacy back end.
         let table = failed(
             "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `mangle': Table does not exist (do you need to insmod?)",

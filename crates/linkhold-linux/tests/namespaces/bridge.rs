@@ -1,7 +1,7 @@
 //! Routers on which an agent might see nothing: bridges, interfaces that are not there, offloaded flows. The
 //! agent works, or says why not.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
@@ -112,6 +112,46 @@ pub fn a_bridged_radio_is_managed() -> Outcome {
     agent.send_signal(Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+    Ok(())
+}
+
+/// A bridge floods broadcasts as clones, which the kernel drops in place of queueing them while conntrack has
+/// not confirmed their connection, as of the first datagram from each port here.
+pub fn a_broadcast_crosses_a_bridge_with_conntrack() -> Outcome {
+    const PORT: u16 = 7240;
+    const BROADCASTS: u64 = 10;
+    let path = ThreeHosts::build()?;
+    bridge_it(&path)?;
+    if !hand_bridged_packets_to_the_firewall(&path, true) {
+        return skipped("this kernel has no br_netfilter");
+    }
+    let invalid = ["-A", "FORWARD", "-m", "conntrack", "--ctstate", "INVALID", "-j", "DROP"];
+    if path.bs.run("iptables", &invalid).is_err() {
+        return skipped("this kernel has no conntrack match");
+    }
+    let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
+    let heard = path.ch.enter(|| UdpSocket::bind(("0.0.0.0", PORT)))??;
+    heard.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let send = |to: IpAddr, number: u64| {
+        path.sh.enter(|| {
+            let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+            socket.set_broadcast(true)?;
+            socket.send_to(&number.to_be_bytes(), (to, PORT))
+        })
+    };
+    let hear = || {
+        let mut number = [0; 8];
+        heard.recv(&mut number).map(|_| u64::from_be_bytes(number))
+    };
+    for number in 0..BROADCASTS {
+        send(IpAddr::V4(Ipv4Addr::new(10, 92, 0, 255)), number)??;
+        assert_eq!(hear().ok(), Some(number), "a broadcast is lost\n{}", agent.log());
+    }
+    assert_eq!(agent.status().packets.datagrams, 0, "broadcasts pass the agent by");
+    // What has one receiver is the agent's all the same.
+    send(CH.0, BROADCASTS)??;
+    assert_eq!(hear().ok(), Some(BROADCASTS), "{}", agent.log());
+    assert_eq!(agent.status().packets.datagrams, 1);
     Ok(())
 }
 

@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 72] = [
+    let tests: [NamedTest; 73] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         timed("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         timed("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -130,6 +130,10 @@ fn main() -> ExitCode {
         plain("a_signal_that_nobody_listens_to_says_so", radios::a_signal_that_nobody_listens_to),
         plain("a_signal_that_would_do_nothing_is_refused", radios::a_signal_that_would_do_nothing_is_refused),
         timed("a_bridged_radio_is_managed", bridge::a_bridged_radio_is_managed),
+        plain(
+            "a_broadcast_crosses_a_bridge_with_conntrack",
+            bridge::a_broadcast_crosses_a_bridge_with_conntrack,
+        ),
         plain("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),
         timed("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
         plain("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
