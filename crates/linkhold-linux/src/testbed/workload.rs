@@ -21,6 +21,8 @@ pub const IPERF_PORT: u16 = 5201;
 pub const SIZED_PORT: u16 = 7001;
 /// Most iperf3 clients: each needs a server with a port below those that the kernel hands out (32768 and up).
 const MAX_CLIENTS: usize = 1000;
+/// Most connections of one iperf3 client (`MAX_STREAMS`).
+const MAX_STREAMS: u32 = 128;
 /// Most UDP flows: each has a port and a thread of its own.
 const MAX_UDP_FLOWS: usize = 256;
 /// Most flows measured, iperf3's control connections among them. A run with more has no result.
@@ -295,7 +297,11 @@ impl Workload {
         };
         if group.stagger == Duration::ZERO {
             let start = after_start(group.start);
-            self.iperf.extend(group.stations.iter().map(|&station| client(station, group.count, start)));
+            for &station in &group.stations {
+                let parts = (0..group.count).step_by(MAX_STREAMS as usize);
+                let parts = parts.map(|before| (group.count - before).min(MAX_STREAMS));
+                self.iperf.extend(parts.map(|count| client(station, count, start)));
+            }
         } else {
             self.iperf.extend(staggered(group).map(|(station, start)| client(station, 1, start)));
         }
@@ -420,6 +426,10 @@ mod tests {
                 .unwrap();
         let counts: Vec<_> = together.iperf.iter().map(|client| (client.station, client.count)).collect();
         assert_eq!(counts, [(0, 4), (1, 4), (2, 4)]);
+        let many = workload("[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\ncount = 129\n").unwrap();
+        let counts: Vec<_> = many.iperf.iter().map(|client| (client.station, client.count)).collect();
+        let wanted = [(0, 128), (0, 1), (1, 128), (1, 1), (2, 128), (2, 1)];
+        assert_eq!(counts, wanted, "one iperf3 takes no more than 128");
         let stopped = workload(
             "[[flows]]\ndirection = \"downlink\"\ncount = 3\nstagger = \"4s\"\nstop = \"8s\"\n\
              [[flows]]\ndirection = \"uplink\"\nsource = \"100kB\"\ncount = 3\nstagger = \"4s\"\nstop = \"8s\"\n",
@@ -509,8 +519,10 @@ mod tests {
     #[test]
     fn more_connections_than_are_measured_are_refused_with_the_limit() {
         let bulk = |count: usize| format!("[[flows]]\ndirection = \"uplink\"\ncount = {count}\n");
-        assert_eq!(workload(&bulk(MAX_FLOWS - 1)).unwrap().connections(), MAX_FLOWS);
-        let many = workload(&bulk(MAX_FLOWS)).unwrap_err().to_string();
+        // 32 clients, each with a control connection.
+        let most = MAX_FLOWS - 32;
+        assert_eq!(workload(&bulk(most)).unwrap().connections(), MAX_FLOWS);
+        let many = workload(&bulk(most + 1)).unwrap_err().to_string();
         let arrivals = "[[flows]]\ndirection = \"downlink\"\nsource = \"1kB\"\narrivals = \"500/s\"\n";
         let random = workload(arrivals).unwrap_err().to_string();
         assert!(many.starts_with("flows: the scenario makes 4097 connections"), "{many}");
