@@ -103,7 +103,7 @@ class Lab:
     def stop_agent(self):
         if self.agent is None:
             return
-        self.agent.send_signal(signal.SIGINT)
+        self.agent.send_signal(signal.SIGTERM)
         self.agent.wait(timeout=10)
         if self.agent.returncode:
             raise Wrong(f"the agent ends with {self.agent.returncode}:\n{(self.folder / 'agent.out').read_text()}")
@@ -231,7 +231,7 @@ def try_host_page(lab):
                 raise Wrong(f"docs/host.md: the congestion control is {chosen}:\n{said}")
         return len(todo), 0
     finally:
-        host.send_signal(signal.SIGINT)
+        host.send_signal(signal.SIGTERM)
         try:
             host.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -5,7 +5,7 @@
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
 //! - [`testbed`]: a scenario in real time against the kernel's own TCP and UDP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
-//! - [`rights`]: what the calling process may do.
+//! - [`rights`]: what the calling process may do; [`signals`]: which signals end it.
 //! - [`claims`]: names that one process of a network namespace has at a time.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
@@ -20,5 +20,6 @@ pub mod interfaces;
 pub mod netns;
 mod punctual;
 pub mod rights;
+pub mod signals;
 pub mod testbed;
 pub mod topology;

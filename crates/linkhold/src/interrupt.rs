@@ -4,8 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nix::sys::signal::{SigSet, Signal};
-
 use crate::Failure;
 
 /// Folders and files that are to be removed if the process is told to end.
@@ -36,6 +34,13 @@ fn noted() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs `work` between signals: one that comes meanwhile ends the process after it. To be used for what must
+/// not be left half done, and is soon over.
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
+    let _noted = noted();
+    work()
+}
+
 /// Removes every folder and file that is unfinished. The process has to end afterwards: a thread that begins
 /// another one, or has done with one of these, is kept waiting for that.
 pub fn remove_unfinished() {
@@ -61,10 +66,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// shells expect. To be called before any other thread starts: threads inherit the blocked signals.
 pub fn watch() -> Result<(), Failure> {
     let fail = |what: &str, error: io::Error| Failure::Failed(format!("cannot {what}: {error}"));
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
+    let signals = linkhold_linux::signals::ending();
     signals.thread_block().map_err(|errno| fail("block signals", errno.into()))?;
     let wait = move || {
         if let Ok(signal) = signals.wait() {

@@ -1,5 +1,6 @@
 //! Writes results to standard output, and into a folder once all of its files are complete.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -80,8 +81,14 @@ impl OutputFolder {
             .map_err(|error| Failure::Failed(format!("{}: {error}", self.target.join(name).display())))
     }
 
-    /// Moves every file to `target`, where each replaces an older one as a whole; returns `target`.
+    /// Moves every file to `target`, where each replaces an older one as a whole; returns `target`. A signal
+    /// ends the process before all of it or after.
     pub fn finish(self) -> Result<PathBuf, Failure> {
+        interrupt::undisturbed(|| self.move_files())?;
+        Ok(self.target)
+    }
+
+    fn move_files(&self) -> Result<(), Failure> {
         let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", self.target.display()));
         fs::create_dir_all(&self.target).map_err(fail)?;
         let mut names: Vec<_> = fs::read_dir(self.path())
@@ -101,29 +108,53 @@ impl OutputFolder {
                 )));
             }
         }
-        if names.iter().any(|name| name == RESULT) && self.target.join(RESULT).exists() {
-            self.remove_old_captures(&names).map_err(fail)?;
+        let replaces = names.iter().any(|name| name == RESULT) && self.target.join(RESULT).exists();
+        let old = if replaces { self.old_captures(&names).map_err(fail)? } else { Vec::new() };
+        for (moved, name) in names.iter().enumerate() {
+            let file = self.target.join(name);
+            if let Err(error) = fs::rename(self.path().join(name), &file) {
+                let (new, rest) = names.split_at(moved);
+                return Err(Failure::Failed(half_moved(&file, &error, new, rest)));
+            }
         }
-        for name in names {
-            let file = self.target.join(&name);
-            let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-            fs::rename(self.path().join(&name), &file).map_err(fail)?;
+        // Last: as long as the new results are not there, these are part of the old ones.
+        for file in old {
+            fs::remove_file(&file).map_err(|error| {
+                Failure::Failed(format!(
+                    "{}: {error}; the new results are complete, but this capture is of older ones: remove it",
+                    file.display()
+                ))
+            })?;
         }
-        Ok(self.target)
+        Ok(())
     }
 
-    /// Removes captures of the run whose results are replaced: beside the new ones they would pass for
-    /// theirs.
-    fn remove_old_captures(&self, new: &[std::ffi::OsString]) -> io::Result<()> {
+    /// Captures of the run whose results are replaced: beside the new ones they would pass for theirs.
+    fn old_captures(&self, new: &[OsString]) -> io::Result<Vec<PathBuf>> {
+        let mut old = Vec::new();
         for entry in fs::read_dir(&self.target)? {
             let entry = entry?;
             let name = entry.file_name();
             if name.to_str().is_some_and(is_capture) && !new.contains(&name) && entry.file_type()?.is_file() {
-                fs::remove_file(entry.path())?;
+                old.push(entry.path());
             }
         }
-        Ok(())
+        Ok(old)
     }
+}
+
+/// What to say where `file`, the first of `rest`, could not be moved, and the files `new` were.
+fn half_moved(file: &Path, error: &io::Error, new: &[OsString], rest: &[OsString]) -> String {
+    let list = |names: &[OsString]| {
+        let names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
+        names.join(", ")
+    };
+    let there = if new.is_empty() {
+        "none of the results was written".to_owned()
+    } else {
+        format!("of these results there are {}; missing, or of an older run, are {}", list(new), list(rest))
+    };
+    format!("{}: {error}; {there}", file.display())
 }
 
 /// The file that every run of a scenario writes.

@@ -35,7 +35,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -52,7 +51,8 @@ use senders::{NoSenders, Senders};
 
 use self::config::Seat;
 use crate::punctual::{be_nice, finest_timers};
-use crate::rights::{self, CAP_NET_ADMIN, CAP_NET_RAW, Rights};
+use crate::rights::{CAP_NET_ADMIN, CAP_NET_RAW, Rights};
+use crate::signals;
 
 /// Runs the agent until SIGTERM, SIGINT or SIGHUP. Call it on the main thread. If a `recording` is wanted,
 /// everything that the mechanisms are told and answer is logged. `program` is what the status and the
@@ -67,12 +67,6 @@ pub fn run_agent(
 ) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
     run_with(&config, config_path, recording, program, |mechanisms| Ok((mechanisms, Box::new(NoSenders))))
-}
-
-/// True if the process was started with this signal ignored. `status` is `/proc/self/status` (proc(5),
-/// `SigIgn`).
-fn is_ignored(signal: Signal, status: &str) -> bool {
-    rights::mask(status, "SigIgn:").unwrap_or(0) >> (signal as i32 - 1) & 1 == 1
 }
 
 /// Mechanisms, one a radio, and who carries out their commands to senders.
@@ -95,14 +89,8 @@ pub fn run_with(
     }
     // Before anything is tried: each thing that is refused would be told by itself, and none says what helps.
     check_rights(config)?;
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGTERM);
-    signals.add(Signal::SIGINT);
-    // It comes when a terminal is closed, unless nohup(1) has it ignored: a signal that is blocked would come
-    // all the same. There is nothing to reload.
-    if !is_ignored(Signal::SIGHUP, &std::fs::read_to_string("/proc/self/status").unwrap_or_default()) {
-        signals.add(Signal::SIGHUP);
-    }
+    // SIGHUP, too: it comes when a terminal is closed, and there is nothing to reload.
+    let signals = signals::ending();
     let caught = |errno: nix::errno::Errno| AgentError::Signals(errno.into());
     // Before a thread is started: threads inherit what is blocked.
     signals.thread_block().map_err(caught)?;
@@ -240,16 +228,5 @@ mod tests {
             let told = log_filter(wanted).map(|filter| filter.to_string());
             assert!(told.is_err(), "{wanted}: {told:?}");
         }
-    }
-
-    #[test]
-    fn a_signal_that_nohup_has_ignored_is_known() {
-        let status = |mask: &str| format!("Name:\tlinkhold\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\n");
-        for (mask, ignored) in
-            [("0000000000000001", true), ("0000000000001000", false), ("ffffffffffffffff", true), ("", false)]
-        {
-            assert_eq!(is_ignored(Signal::SIGHUP, &status(mask)), ignored, "{mask}");
-        }
-        assert!(!is_ignored(Signal::SIGHUP, ""));
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 
 use crate::netns::{NetNsError, remove_all};
+use crate::signals;
 
 /// How long cells get to end in order.
 const GRACE: Duration = Duration::from_secs(10);
@@ -20,10 +21,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.
 pub fn stop_on_signals(at_end: fn()) -> Result<Arc<AtomicBool>, NetNsError> {
     let system = |what: &str, source: std::io::Error| NetNsError::System { what: what.to_owned(), source };
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
+    let signals = signals::ending();
     signals.thread_block().map_err(|errno| system("block signals", errno.into()))?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
