@@ -388,3 +388,114 @@ fn sigterm_thaws_although_the_input_hangs() {
     assert_eq!(agent.join().expect("the agent").iter().map(event).collect::<Vec<_>>(), ["freeze", "thaw"]);
     drop(input);
 }
+
+/// The first telling of a freeze goes unanswered, as while an agent starts anew: the second is counted, and
+/// says when the primary user was detected.
+#[test]
+fn a_freeze_that_is_heard_at_the_second_try_is_counted_with_its_true_age() {
+    let folder = recording(Format::Cu8, |meta| meta);
+    // The second burst goes on to the end: there is time for a second try.
+    let mut bytes = vec![Sample::default(); RATE as usize];
+    let burst = Burst { start: 3 * RATE / 10, length: 7 * RATE / 10, power: 1e-2, frequency: 0.1 };
+    Air::new(7, 1e-3, vec![burst]).fill(&mut bytes);
+    let mut data = Vec::new();
+    bytes.iter().for_each(|&sample| Format::Cu8.encode(sample, &mut data));
+    fs::write(folder.path().join("r.sigmf-data"), data).expect("written");
+    let listener = UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
+    let agent = std::thread::spawn(move || {
+        let mut messages: Vec<Value> = Vec::new();
+        while messages.last().is_none_or(|last| event(last) != "thaw") {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut line = String::new();
+            if BufReader::new(&stream).read_line(&mut line).expect("readable") > 0 {
+                messages.push(serde_json::from_str(&line).expect("JSON"));
+                if messages.len() > 1 {
+                    stream.write_all(b"{\"ok\":true}\n").expect("answered");
+                }
+            }
+        }
+        messages
+    });
+    let args = ["r", "--json", "--signal", "a.sock"];
+    let output = sense(folder.path(), &args).args(QUICK).output().expect("it starts");
+    let summary = lines(&output).pop().expect("a summary");
+    assert_eq!((&summary["told"], &summary["told_failed"]), (&json!(2), &json!(1)), "{summary}");
+    let messages = agent.join().expect("the agent");
+    assert_eq!(messages.iter().map(event).collect::<Vec<_>>(), ["freeze", "freeze", "thaw"]);
+    let age = number(&messages[1]["detected_ago_s"]);
+    assert!((0.2..0.7).contains(&age), "{age}");
+}
+
+/// Starts sensing, with signals as a shell in the foreground has them, and ends it by `signal`. A stream goes
+/// on after that, so that the program is not kept waiting for it.
+fn stopped(folder: &Path, args: &[&str], signal: &str, ready: impl FnOnce(&mut Child)) -> Output {
+    let program = Command::cargo_bin("linkhold").expect("the program").get_program().to_owned();
+    let mut child: Child = Process::new("env")
+        .args(["--default-signal=INT", "--"])
+        .arg(program)
+        .arg("sense")
+        .args(args)
+        .args(QUICK)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    ready(&mut child);
+    let sent = Process::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(sent.expect("kill is there").success());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let _ = child.stdin.take().expect("a pipe").write_all(&[127; 4_000]);
+    child.wait_with_output().expect("it ends")
+}
+
+/// A summary of half a recording would pass for one of the whole.
+#[test]
+fn a_recording_that_is_stopped_has_no_summary() {
+    let folder = recording(Format::Cu8, |meta| meta);
+    // A hole of many gigabytes is sensed for minutes.
+    let data = fs::File::options().write(true).open(folder.path().join("r.sigmf-data")).expect("there");
+    data.set_len(200_000_000_000).expect("a sparse file");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let wait = |_: &mut Child| std::thread::sleep(std::time::Duration::from_millis(500));
+        let output = stopped(folder.path(), &["r"], signal, wait);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(told.starts_with(&format!("stopped by SIG{signal} after ")), "{told}");
+    }
+    // At its own pace its lines come at once, and the freeze under way is thawed.
+    let listener = agent(folder.path(), 2, "{\"ok\":true}\n");
+    let busy = |child: &mut Child| {
+        let lines = BufReader::new(child.stdout.as_mut().expect("a pipe")).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line.contains("\"busy\"")));
+    };
+    let output = stopped(folder.path(), &["r", "--json", "--signal", "a.sock"], "INT", busy);
+    assert_eq!(output.status.code(), Some(130));
+    assert!(lines(&output).iter().all(|line| line["event"] != "summary"), "{output:?}");
+    assert_eq!(listener.join().expect("the agent").iter().map(event).collect::<Vec<_>>(), ["freeze", "thaw"]);
+}
+
+#[test]
+fn a_stream_that_is_stopped_is_summed_up_and_says_so() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let raw = ["--format", "cu8", "--rate", "200kHz"];
+    for (more, expected) in [("--block=1ms", "stopped by SIGINT: "), ("--json", "\"stopped\":\"SIGINT\"")] {
+        let output = stopped(folder.path(), &[&raw[..], &[more]].concat(), "INT", |child| {
+            child.stdin.as_mut().expect("a pipe").write_all(&samples(Format::Cu8)).expect("written");
+            let lines = BufReader::new(child.stdout.as_mut().expect("a pipe")).lines();
+            assert!(lines.map_while(Result::ok).any(|line| line.contains("busy") && line.contains("0.601")));
+        });
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(expected) && text.contains("detections"), "{text}");
+    }
+    // One that ends by itself does not.
+    let output = sense(folder.path(), &["--format", "cu8", "--rate", "200kHz", "--json"])
+        .args(QUICK)
+        .write_stdin(samples(Format::Cu8))
+        .output()
+        .expect("it starts");
+    assert_eq!(lines(&output).pop().expect("a summary")["stopped"], Value::Null);
+}

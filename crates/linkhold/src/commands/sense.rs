@@ -14,13 +14,13 @@ mod teller;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process::exit;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use linkhold_sense::sigmf::{OpenError, Recording};
 use linkhold_sense::{Blocks, Calibrated, Event, Format, Sensor, to_db};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 use tempfile::SpooledTempFile;
 
 use crate::Failure;
@@ -61,8 +61,8 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         return Err(bad(too_short(&input.name, samples, input.rate, plan.calibrate, args)));
     }
     let teller = Arc::new(Mutex::new(Teller::connect(args).map_err(failure)?));
-    let stop = Arc::new(AtomicBool::new(false));
-    watch(Arc::clone(&teller), Arc::clone(&stop))?;
+    let stop = Stop::default();
+    watch(Arc::clone(&teller), stop.clone())?;
     let report =
         Report { json: args.json, settings, datatype: input.format.datatype(), center: input.center };
     let recorded = input.samples.is_some();
@@ -78,6 +78,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
             (None, true) => Output::whole(),
             (None, false) => Output::ToReader,
         },
+        recorded,
         pace: (recorded && args.signal.is_some()).then(Instant::now),
         handling: Handling::default(),
     };
@@ -188,6 +189,27 @@ fn cannot_keep(error: io::Error) -> Failure {
 /// The teller, shared with the thread that waits for signals.
 type Shared = Arc<Mutex<Option<Teller>>>;
 
+/// The signal that came, shared with the thread that waits for it; 0 until then.
+#[derive(Clone, Default)]
+struct Stop(Arc<AtomicI32>);
+
+impl Stop {
+    fn came(&self) -> Option<Signal> {
+        Signal::try_from(self.0.load(Ordering::Relaxed)).ok()
+    }
+}
+
+/// Why sensing ended, where nothing went wrong.
+#[derive(Clone, Copy)]
+enum End {
+    /// The input is over.
+    Input,
+    /// A signal came first.
+    Stopped(Signal),
+    /// Nobody is left for whom to sense.
+    Unread,
+}
+
 /// One input being sensed.
 struct Session {
     format: Format,
@@ -195,8 +217,10 @@ struct Session {
     sensor: Sensor,
     report: Report,
     teller: Shared,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     output: Output,
+    /// The input is a recording, which has an end of its own.
+    recorded: bool,
     /// When the recording's first sample was played; `None` if it is read as fast as it can be.
     pace: Option<Instant>,
     handling: Handling,
@@ -204,24 +228,26 @@ struct Session {
 
 impl Session {
     /// Senses until the input ends, the user does, or nobody is left for whom to sense.
-    /// False in the last case.
-    fn sense(&mut self) -> Result<bool, Failure> {
+    fn sense(&mut self) -> Result<End, Failure> {
         let bad = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
         let length = self.sensor.block();
         // With a given floor, what is known of it is known at once. It is told with the first block, so that
         // an empty input prints nothing.
         let mut given = self.sensor.calibrated().copied();
-        while !self.stop.load(Ordering::Relaxed) {
+        loop {
+            if let Some(signal) = self.stop.came() {
+                return Ok(End::Stopped(signal));
+            }
             let Some(block) = self.blocks.next_block().map_err(|error| Failure::Failed(error.to_string()))?
             else {
-                break;
+                return Ok(End::Input);
             };
             let arrived = Instant::now();
             let event = self.sensor.on_block(block).map_err(|error| bad(&error))?;
             if let Some(known) = given.take() {
                 self.hint_at_a_deaf_threshold(&known);
                 if !self.output.write(&self.report.event(&Event::Calibrated(known), length))? {
-                    return Ok(false);
+                    return Ok(End::Unread);
                 }
             }
             if let Some(event) = event {
@@ -230,7 +256,7 @@ impl Session {
                 }
                 tell(&self.teller, &event, arrived).map_err(failure)?;
                 if !self.output.write(&self.report.event(&event, length))? {
-                    return Ok(false);
+                    return Ok(End::Unread);
                 }
             } else if let Some(teller) = lock(&self.teller).as_mut() {
                 teller.tell_again().map_err(failure)?;
@@ -243,7 +269,6 @@ impl Session {
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
             }
         }
-        Ok(true)
     }
 
     /// Says so if no sample of this form can pass the threshold. It is a hint and no error: a floor that was
@@ -259,24 +284,36 @@ impl Session {
         );
     }
 
-    /// Ends what is under way, and sums up if all went well and somebody reads it.
+    /// Ends what is under way, and sums up if all went well and somebody reads it. A recording that was not
+    /// sensed to its end has no summary: it would say of the whole what was seen of a part.
     fn finish(
         mut self,
-        sensed: Result<bool, Failure>,
+        sensed: Result<End, Failure>,
         too_short: impl Fn(u64, f64) -> String,
     ) -> Result<(), Failure> {
         let (last, summary) = self.sensor.finish();
         let thawed = match lock(&self.teller).as_mut() {
-            Some(teller) => teller.thaw(Duration::ZERO),
+            Some(teller) => teller.thaw(Instant::now()),
             None => Ok(false),
         };
         if let (Err(_), Ok(true)) = (&sensed, &thawed) {
             tell!("thawed: the freeze under way was ended");
         }
-        let is_read = sensed?;
+        let end = sensed?;
         thawed.map_err(failure)?;
-        if !is_read {
-            return Ok(());
+        match end {
+            End::Unread => return Ok(()),
+            End::Stopped(signal) if self.recorded => {
+                tell!(
+                    "stopped by {signal} after {:.6} s of the recording, which has no summary therefore",
+                    summary.samples as f64 / self.report.settings.rate
+                );
+                exit(128 + signal as i32);
+            }
+            // In a pipe the radio's program gets the signal, too, and the input may end before it is seen here.
+            End::Stopped(_) | End::Input => {
+                self.handling.stopped = self.stop.came().filter(|_| !self.recorded)
+            }
         }
         let (tail, odd) = self.blocks.tail();
         if summary.decisions == 0 {
@@ -312,25 +349,22 @@ fn tell(teller: &Shared, event: &Event, arrived: Instant) -> Result<(), linkhold
     let Some(teller) = guard.as_mut() else { return Ok(()) };
     match event {
         Event::Calibrated(_) => Ok(()),
-        Event::Busy { .. } => teller.freeze(arrived.elapsed()),
-        Event::Idle { .. } => teller.thaw(arrived.elapsed()).map(drop),
+        Event::Busy { .. } => teller.freeze(arrived),
+        Event::Idle { .. } => teller.thaw(arrived).map(drop),
     }
 }
 
 /// From now on a signal ends the input. If the input hangs, the freeze under way is ended without it.
-fn watch(teller: Shared, stop: Arc<AtomicBool>) -> Result<(), Failure> {
+fn watch(teller: Shared, stop: Stop) -> Result<(), Failure> {
     let fail = |what: &str, error: io::Error| Failure::Failed(format!("cannot {what}: {error}"));
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
+    let signals = linkhold_linux::signals::ending();
     signals.thread_block().map_err(|errno| fail("block signals", errno.into()))?;
     let wait = move || {
         let Ok(signal) = signals.wait() else { return };
-        stop.store(true, Ordering::Relaxed);
+        stop.0.store(signal as i32, Ordering::Relaxed);
         std::thread::sleep(GRACE);
         if let Some(teller) = lock(&teller).as_mut() {
-            match teller.thaw(Duration::ZERO) {
+            match teller.thaw(Instant::now()) {
                 Ok(true) => tell!("thawed: the freeze under way was ended"),
                 Ok(false) => {}
                 Err(error) => tell!("not told: {error}"),

@@ -34,12 +34,14 @@ const DEFAULT_FFT: usize = 256;
         nc -l 5000 | linkhold sense --format cf32 --rate 200kHz  from GNU Radio's TCP sink\n\n\
         Output:\n  \
         A line for the floor, one for each busy and idle with its time in the input, and a summary. --json prints \
-        the same as one object a line (linkhold.sense/1). Of a recording nothing is printed if it breaks half-way; \
-        with --signal it is read at the pace at which it was recorded, and lines come at once.\n\n\
+        the same as one object a line (linkhold.sense/1). Of a recording nothing is printed if it breaks half-way or is \
+        stopped; with --signal it is read at the pace at which it was recorded, and lines come at once. A stream \
+        that is stopped has its summary, which then says so.\n\n\
         Exit codes:\n  \
-        0  the input was sensed to its end\n  \
+        0  the input was sensed to its end, or a stream until it was stopped\n  \
         1  the agent did not answer, at the start or once later (the rest was sensed)\n  \
-        2  bad input: the command line, the recording or a sample; or the agent refuses and says why"
+        2  bad input: the command line, the recording or a sample; or the agent refuses and says why\n  \
+        130  stopped by Ctrl-C within a recording, or while a stream hung (143 by SIGTERM, 129 by SIGHUP)"
 )]
 pub struct SenseArgs {
     /// A SigMF recording (its .sigmf-meta, its .sigmf-data, or the name without either), or - for raw samples

@@ -6,6 +6,7 @@ use std::time::Duration;
 use linkhold_results::Program;
 use linkhold_sense::sensor::FOUND_WITH;
 use linkhold_sense::{Calibrated, Event, Settings, Summary, to_db};
+use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use crate::program::program;
@@ -36,6 +37,8 @@ pub struct Handling {
     pub told: Option<u64>,
     /// Messages that nobody answered.
     pub failed: u64,
+    /// The signal that ended a stream.
+    pub stopped: Option<Signal>,
 }
 
 #[derive(Serialize)]
@@ -84,6 +87,8 @@ enum Line {
         occupancy: f64,
         told: Option<u64>,
         told_failed: u64,
+        /// The signal that ended the input; null where it ended by itself.
+        stopped: Option<&'static str>,
         floor_dbfs: Option<f64>,
         threshold_dbfs: Option<f64>,
         false_alarm: Option<f64>,
@@ -221,6 +226,7 @@ impl Report {
                 occupancy,
                 told: handling.told,
                 told_failed: handling.failed,
+                stopped: handling.stopped.map(Signal::as_str),
                 floor_dbfs: known.map(|known| to_db(known.floor.power)),
                 threshold_dbfs: known.map(|known| to_db(known.threshold)),
                 false_alarm: known.map(|known| known.false_alarm),
@@ -256,6 +262,9 @@ impl Report {
         if let Some(told) = handling.told {
             let _ =
                 writeln!(text, "{told} freezes and thaws told, {} messages not answered", handling.failed);
+        }
+        if let Some(signal) = handling.stopped {
+            let _ = writeln!(text, "stopped by {signal}: the input would have gone on");
         }
         text
     }

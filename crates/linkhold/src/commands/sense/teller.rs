@@ -22,10 +22,26 @@ const RETRY: Duration = Duration::from_millis(200);
 enum Open {
     /// No freeze is under way, and every thaw was taken note of.
     Nothing,
-    /// A freeze is under way; when to tell it again.
-    Freeze(Instant),
-    /// Nobody answered the last thaw; when to tell it again.
-    Thaw(Instant),
+    /// A freeze is under way.
+    Freeze(Freeze),
+    /// Nobody answered the last thaw.
+    Thaw {
+        /// When the primary user was found to be gone.
+        detected: Instant,
+        /// When to tell it again.
+        due: Instant,
+    },
+}
+
+/// A freeze under way.
+#[derive(Clone, Copy, Debug)]
+struct Freeze {
+    /// When the primary user was detected.
+    detected: Instant,
+    /// Whether anybody has taken note.
+    heard: bool,
+    /// When to tell it again.
+    due: Instant,
 }
 
 /// Speaks to a control socket.
@@ -59,38 +75,46 @@ impl Teller {
         }))
     }
 
-    /// The primary user was detected `ago`.
-    pub fn freeze(&mut self, ago: Duration) -> Result<(), ClientError> {
-        self.told += u64::from(self.send_freeze(ago)?);
-        Ok(())
+    /// The primary user was detected at `detected`.
+    pub fn freeze(&mut self, detected: Instant) -> Result<(), ClientError> {
+        self.send_freeze(Freeze { detected, heard: false, due: detected })
     }
 
     /// Tells what is open again if it is time to.
     pub fn tell_again(&mut self) -> Result<(), ClientError> {
+        let now = Instant::now();
         match self.open {
-            Open::Freeze(due) if Instant::now() >= due => self.send_freeze(Duration::ZERO).map(drop),
-            Open::Thaw(due) if Instant::now() >= due => self.send_thaw(Duration::ZERO).map(drop),
-            Open::Nothing | Open::Freeze(_) | Open::Thaw(_) => Ok(()),
+            Open::Freeze(freeze) if now >= freeze.due => self.send_freeze(freeze),
+            Open::Thaw { detected, due } if now >= due => self.send_thaw(detected).map(drop),
+            Open::Nothing | Open::Freeze(_) | Open::Thaw { .. } => Ok(()),
         }
     }
 
-    /// Ends an open freeze; returns whether there was one and its end was taken note of.
-    pub fn thaw(&mut self, ago: Duration) -> Result<bool, ClientError> {
+    /// Ends an open freeze, whose end was detected at `detected`; returns whether there was one and its end
+    /// was taken note of.
+    pub fn thaw(&mut self, detected: Instant) -> Result<bool, ClientError> {
         match self.open {
             Open::Nothing => Ok(false),
-            Open::Freeze(_) | Open::Thaw(_) => self.send_thaw(ago),
+            Open::Freeze(_) => self.send_thaw(detected),
+            Open::Thaw { detected, .. } => self.send_thaw(detected),
         }
     }
 
-    fn send_freeze(&mut self, ago: Duration) -> Result<bool, ClientError> {
-        let told = self.send(freeze(), ago)?;
-        self.open = Open::Freeze(Instant::now() + if told { AGAIN } else { RETRY });
-        Ok(told)
+    /// Counts the freeze when it is first taken note of. One that is told again for it to last is not news:
+    /// only until then its age is that of the detection.
+    fn send_freeze(&mut self, freeze: Freeze) -> Result<(), ClientError> {
+        let ago = if freeze.heard { Duration::ZERO } else { freeze.detected.elapsed() };
+        let told = self.send(freeze_event(), ago)?;
+        self.told += u64::from(told && !freeze.heard);
+        let due = Instant::now() + if told { AGAIN } else { RETRY };
+        self.open = Open::Freeze(Freeze { heard: freeze.heard || told, due, ..freeze });
+        Ok(())
     }
 
-    fn send_thaw(&mut self, ago: Duration) -> Result<bool, ClientError> {
-        let told = self.send(Event::Thaw { scope: Target::Network, cause: cause() }, ago)?;
-        self.open = if told { Open::Nothing } else { Open::Thaw(Instant::now() + RETRY) };
+    fn send_thaw(&mut self, detected: Instant) -> Result<bool, ClientError> {
+        let thaw = Event::Thaw { scope: Target::Network, cause: cause() };
+        let told = self.send(thaw, detected.elapsed())?;
+        self.open = if told { Open::Nothing } else { Open::Thaw { detected, due: Instant::now() + RETRY } };
         self.told += u64::from(told);
         Ok(told)
     }
@@ -135,6 +159,6 @@ fn cause() -> Cause {
     Cause(link_event::Cause::PrimaryUser)
 }
 
-fn freeze() -> Event {
+fn freeze_event() -> Event {
     Event::Freeze { scope: Target::Network, cause: cause(), expected_s: None, for_s: None }
 }
