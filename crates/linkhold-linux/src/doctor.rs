@@ -7,14 +7,14 @@ use std::{fmt, io};
 use serde::Serialize;
 
 use crate::agent::AgentConfig;
+use crate::agent::surroundings::Look;
 use crate::command::is_installed;
-use crate::datapath::crossing::{BridgeNetfilter, absence, look};
+use crate::datapath::crossing::absence;
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
-use crate::datapath::rules::{BackendChoice, RulesError, ipv6_refusal, probe};
 use crate::datapath::offload::{Offload, offloads};
-use crate::datapath::stacked::{Weight, stacked};
+use crate::datapath::rules::{BackendChoice, RulesError, ipv6_refusal, probe};
+use crate::datapath::stacked::Weight;
 use crate::host::kernel;
-use crate::interfaces::Kernel;
 use crate::netns::NetNs;
 use crate::rights::{CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, Capability, Rights};
 
@@ -328,10 +328,8 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
     let (name, need) = ("interfaces", Need::Agent);
     let check =
         |outcome, detail: String, remedy: Option<String>| Check { name, need, outcome, detail, remedy };
-    let whole = config.leaves_aggregates_whole();
-    let found = Kernel::open()
-        .and_then(|kernel| look(&config.wired, &config.radio, whole, &kernel, BridgeNetfilter::read()));
-    let found = match found {
+    let look = Look::of(config);
+    let found = match look.crossings() {
         Ok(found) => found,
         Err(error) => return vec![check(Outcome::Unknown, error.to_string(), None)],
     };
@@ -343,7 +341,7 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
         found.hidden.into_iter().map(|hidden| check(Outcome::Missing, hidden.reason, Some(hidden.remedy)));
     let doubts = found.doubts.into_iter().map(|doubt| check(Outcome::Limited, doubt, None));
     let mut checks: Vec<Check> = absent.chain(hidden).chain(doubts).collect();
-    match stacked(&config.wired, &config.radio) {
+    match look.stacked() {
         Ok(found) => checks.extend(found.into_iter().map(|one| {
             let outcome = match one.weight {
                 Weight::Certain => Outcome::Missing,
@@ -376,15 +374,20 @@ fn flow_offload(config: Option<&AgentConfig>) -> Check {
             remedy: Some(AS_ROOT.to_owned()),
         };
     }
-    let own = config.map(|config| config.wired.iter().chain(&config.radio).cloned().collect::<Vec<_>>());
-    let found = offloads().into_iter().find(|offload| own.as_ref().is_none_or(|own| offload.concerns(own)));
-    match found {
+    let found = config.map_or_else(offloads, |config| Look::of(config).offloads());
+    let first = match found {
+        Ok(found) => found.into_iter().next(),
+        Err(unseen) => {
+            return Check { name, need, outcome: Outcome::Unknown, detail: unseen, remedy: None };
+        }
+    };
+    match first {
         None => works(name, need, "no flow table takes flows past the agent"),
         Some(offload) => Check {
             name,
             need,
             // Without a configuration it is not known whether the interfaces are the agent's.
-            outcome: if own.is_some() { Outcome::Missing } else { Outcome::Limited },
+            outcome: if config.is_some() { Outcome::Missing } else { Outcome::Limited },
             detail: offload.reason(),
             remedy: Some(Offload::REMEDY.to_owned()),
         },

@@ -26,12 +26,14 @@ const TIME_LIMIT_MS: i64 = 200;
 /// What kind of interface it is, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A bridge, and whether it hands IPv4 and IPv6 packets to the firewall by its own setting.
+    /// A bridge, with what of its own settings decides which packets it hands to the firewall.
     Bridge {
-        /// `nf_call_iptables`
+        /// IPv4 packets (`nf_call_iptables`).
         ipv4: bool,
-        /// `nf_call_ip6tables`
+        /// IPv6 packets (`nf_call_ip6tables`).
         ipv6: bool,
+        /// Its ports belong to VLANs, and frames may have tags inside it (`vlan_filtering`).
+        filters_vlans: bool,
     },
     /// A routing domain (VRF): the firewall sees what its ports forward as coming in by the VRF, and as going
     /// out by the port. Source: Linux, drivers/net/vrf.c (`vrf_ip_rcv`, `vrf_ip6_rcv`) and
@@ -44,6 +46,8 @@ pub enum Kind {
 /// One interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// Its index. No other interface of the namespace has it later: one that was made anew has another.
+    pub index: u32,
     /// Its name.
     pub name: String,
     /// What kind it is.
@@ -137,6 +141,7 @@ fn request(question: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
 }
 
 fn interface(link: LinkMessage) -> Option<Interface> {
+    let index = link.header.index;
     let (mut name, mut controller, mut infos, mut largest_aggregate) = (None, None, Vec::new(), 0);
     for attribute in link.attributes {
         match attribute {
@@ -153,13 +158,16 @@ fn interface(link: LinkMessage) -> Option<Interface> {
     let mut kind = Kind::Other;
     for info in infos {
         match (info, &mut kind) {
-            (LinkInfo::Kind(InfoKind::Bridge), _) => kind = Kind::Bridge { ipv4: false, ipv6: false },
+            (LinkInfo::Kind(InfoKind::Bridge), _) => {
+                kind = Kind::Bridge { ipv4: false, ipv6: false, filters_vlans: false };
+            }
             (LinkInfo::Kind(InfoKind::Vrf), _) => kind = Kind::Vrf,
-            (LinkInfo::Data(InfoData::Bridge(settings)), Kind::Bridge { ipv4, ipv6 }) => {
+            (LinkInfo::Data(InfoData::Bridge(settings)), Kind::Bridge { ipv4, ipv6, filters_vlans }) => {
                 for setting in settings {
                     match setting {
                         InfoBridge::NfCallIpTables(on) => *ipv4 = on,
                         InfoBridge::NfCallIp6Tables(on) => *ipv6 = on,
+                        InfoBridge::VlanFiltering(on) => *filters_vlans = on,
                         _ => {}
                     }
                 }
@@ -167,7 +175,7 @@ fn interface(link: LinkMessage) -> Option<Interface> {
             _ => {}
         }
     }
-    Some(Interface { name: name?, kind, controller, largest_aggregate })
+    Some(Interface { index, name: name?, kind, controller, largest_aggregate })
 }
 
 #[cfg(test)]
@@ -179,6 +187,7 @@ mod tests {
         let kernel = Kernel::open().unwrap();
         let loopback = kernel.named("lo").unwrap().unwrap();
         assert_eq!((loopback.name.as_str(), &loopback.kind, loopback.controller), ("lo", &Kind::Other, None));
+        assert_eq!(loopback.index, 1);
         assert_eq!(kernel.at(1).unwrap().map(|one| one.name), Some("lo".to_owned()));
         assert_eq!(kernel.named("linkhold-none").unwrap(), None);
         assert_eq!(kernel.at(u32::from(u16::MAX)).unwrap(), None);

@@ -603,7 +603,10 @@ impl Core {
     fn open_nl80211(&mut self) {
         let names = self.radios.iter().map(|radio| radio.name.as_str());
         match Nl80211::open(names, self.max_silence) {
-            Ok(Some(source)) => self.nl80211 = Some(source),
+            Ok(Some(source)) => {
+                self.nl80211 = Some(source);
+                self.hear_ports();
+            }
             Ok(None) => tracing::info!(
                 "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
             ),
@@ -611,12 +614,27 @@ impl Core {
         }
     }
 
-    /// A configured interface has appeared. nl80211 may have come with it, or anew, or not know the name that
+    /// Radios that are bridges are heard by their Wi-Fi ports.
+    fn hear_ports(&mut self) {
+        let Some(mut source) = self.nl80211.take() else { return };
+        let now = self.clock.now();
+        let port = |(number, radio): (usize, &RadioState)| {
+            self.surroundings.heard_for(&radio.name).map(|port| (number, port.map(str::to_owned)))
+        };
+        let ports: Vec<_> = self.radios.iter().enumerate().filter_map(port).collect();
+        for signal in source.hear(now, ports.iter().map(|(number, port)| (*number, port.as_deref()))) {
+            self.apply_radio(now, signal.radio, signal.kind);
+        }
+        self.nl80211 = Some(source);
+    }
+
+    /// A configured interface has appeared, or is another one, or the Wi-Fi ports of a bridge are. nl80211 may have come with it, or anew, or not know the name that
     /// it has now.
     fn renew_nl80211(&mut self) {
         if let Some(snr) = &mut self.snr {
             snr.renew();
         }
+        self.hear_ports();
         match &mut self.nl80211 {
             Some(source) => {
                 if let Err(error) = source.renew() {

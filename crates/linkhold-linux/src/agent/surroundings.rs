@@ -16,14 +16,17 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use linkhold_core::time::{Duration, Instant};
 
-use super::config::AgentConfig;
+use super::config::{AgentConfig, RadioEvents};
 use super::error::AgentError;
+use super::nl80211;
 use super::processor::roam;
 use crate::datapath::crossing::{BridgeNetfilter, Crossings, absence, look};
 use crate::datapath::offload::{Offload, offloads};
+use crate::datapath::policy;
 use crate::datapath::rules::{Backend, RuleSet, lost};
-use crate::datapath::stacked::{Stacked, Weight, stacked};
+use crate::datapath::stacked::{Stacked, Weight, stacked, with_lower};
 use crate::interfaces::Kernel;
+use crate::interfaces::survey::members;
 
 /// From one look at the interfaces to the next: a few questions to the kernel, each of some microseconds.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -92,17 +95,98 @@ impl<T: Send + 'static> Watch<T> {
     }
 }
 
-/// What stands around the agent, as last found.
-pub struct Surroundings {
+/// What a configuration has looked for.
+#[derive(Clone, Debug)]
+pub struct Look {
     wired: Vec<String>,
     radio: Vec<String>,
+    /// Aggregates come to the agent as they are.
+    whole: bool,
+    /// Silences of Wi-Fi radios are heard from nl80211.
+    hears_radios: bool,
+    mark: u32,
+}
+
+impl Look {
+    /// For an agent of this configuration.
+    #[must_use]
+    pub fn of(config: &AgentConfig) -> Self {
+        Self {
+            wired: config.wired.clone(),
+            radio: config.radio.clone(),
+            whole: config.leaves_aggregates_whole(),
+            hears_radios: config.radio_events == RadioEvents::Nl80211,
+            mark: config.datapath.mark,
+        }
+    }
+
+    /// What stands between the configured interfaces. The socket is a new one each time: in an old one an
+    /// answer that came too late would be taken for the next question's.
+    ///
+    /// # Errors
+    /// If the interfaces cannot be looked up.
+    pub fn crossings(&self) -> io::Result<Crossings> {
+        let mut found =
+            look(&self.wired, &self.radio, self.whole, &Kernel::open()?, BridgeNetfilter::read())?;
+        if !self.hears_radios {
+            found.wireless.clear();
+        }
+        if !found.wireless.is_empty() {
+            match members().and_then(|all| Ok((all, nl80211::interfaces()?))) {
+                Ok((all, wireless)) => found.note_wireless(&all, &wireless),
+                Err(error) => {
+                    tracing::debug!(%error, "Wi-Fi ports of bridges cannot be looked up");
+                    found.wireless.clear();
+                }
+            }
+        }
+        found.doubts.extend(policy::doubt(self.mark));
+        Ok(found)
+    }
+
+    /// What stands on the configured interfaces.
+    ///
+    /// # Errors
+    /// As [`crossings`](Self::crossings).
+    pub fn stacked(&self) -> io::Result<Vec<Stacked>> {
+        stacked(&self.wired, &self.radio)
+    }
+
+    /// What takes flows of the configured interfaces, or of those below them, past the firewall.
+    ///
+    /// # Errors
+    /// Why that cannot be seen, in words.
+    pub fn offloads(&self) -> Result<Vec<Offload>, String> {
+        let own: Vec<String> = self.wired.iter().chain(&self.radio).cloned().collect();
+        let below = members().map(|all| with_lower(&own, &all));
+        let own = below.unwrap_or_else(|error| {
+            tracing::debug!(%error, "interfaces below the configured ones cannot be looked up");
+            own
+        });
+        Ok(offloads()?.into_iter().filter(|offload| offload.concerns(&own)).collect())
+    }
+
+    /// The same in words, each with what to change.
+    fn offload_troubles(&self) -> Vec<String> {
+        match self.offloads() {
+            Ok(found) => {
+                found.iter().map(|offload| format!("{}: {}", offload.reason(), Offload::REMEDY)).collect()
+            }
+            Err(unseen) => vec![unseen],
+        }
+    }
+}
+
+/// What stands around the agent, as last found.
+pub struct Surroundings {
     crossings: Crossings,
-    /// A configured interface has appeared, and nobody has asked yet.
+    /// A configured interface has appeared or is another one, or so has a Wi-Fi port of a bridge, and nobody
+    /// has asked yet.
     has_arrived: bool,
     crossings_watch: Watch<Option<Crossings>>,
     /// In words, each with what to change.
     offloads: Vec<String>,
-    offload_watch: Watch<Vec<Offload>>,
+    offload_watch: Watch<Vec<String>>,
     /// Interfaces that stand on the configured ones and take packets past the agent. The agent starts all the
     /// same, because while a router starts, an address may come later than the agent.
     stacked: Vec<Stacked>,
@@ -122,29 +206,42 @@ impl Surroundings {
     /// [`AgentError::Hidden`] if packets of a wired and a radio interface would never come to the agent. That
     /// an interface is not there yet is no error.
     pub fn explore(config: &AgentConfig, processors: Vec<u32>, now: Instant) -> Result<Self, AgentError> {
-        let (wired, radio) = (config.wired.clone(), config.radio.clone());
-        let find_stacked = move || look_at_stacks(&wired, &radio);
+        let look = Look::of(config);
+        let find_stacked = {
+            let look = look.clone();
+            move || {
+                let found = look.stacked();
+                found
+                    .inspect_err(|error| tracing::debug!(%error, "stacked interfaces cannot be looked up"))
+                    .ok()
+            }
+        };
+        let find_offloads = {
+            let look = look.clone();
+            move || look.offload_troubles()
+        };
         let stacked = find_stacked().unwrap_or_default();
-        let (wired, radio, whole) =
-            (config.wired.clone(), config.radio.clone(), config.leaves_aggregates_whole());
-        let find_crossings = move || look_at_interfaces(&wired, &radio, whole);
-        let crossings = find_crossings().unwrap_or_else(|error| {
+        let crossings = look.crossings().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
             Crossings::default()
         });
         let find_crossings = move || {
-            let found = find_crossings();
+            let found = look.crossings();
             found.inspect_err(|error| tracing::debug!(%error, "the interfaces cannot be looked at")).ok()
         };
         let watch_crossings = Watch::new("interfaces", find_crossings, LOOK_EVERY, processors.clone(), now);
         let mut this = Self {
-            wired: config.wired.clone(),
-            radio: config.radio.clone(),
             crossings,
             has_arrived: false,
             crossings_watch: watch_crossings,
             offloads: Vec::new(),
-            offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors.clone(), now),
+            offload_watch: Watch::new(
+                "offloads",
+                find_offloads.clone(),
+                LOOK_AT_OFFLOADS_EVERY,
+                processors.clone(),
+                now,
+            ),
             stacked: Vec::new(),
             stack_watch: Watch::new("stacks", find_stacked, LOOK_AT_STACKS_EVERY, processors, now),
             rules_watch: None,
@@ -155,7 +252,7 @@ impl Surroundings {
             let reasons: Vec<String> = this.crossings.hidden.iter().map(ToString::to_string).collect();
             return Err(AgentError::Hidden(reasons.join("; ")));
         }
-        this.offloads = this.concerned(offloads());
+        this.offloads = find_offloads();
         for trouble in this.troubles() {
             tracing::warn!("{trouble}");
         }
@@ -163,18 +260,10 @@ impl Surroundings {
         Ok(this)
     }
 
-    /// The offloads that take flows of the agent's own interfaces, in words.
-    fn concerned(&self, found: Vec<Offload>) -> Vec<String> {
-        let own: Vec<String> = self.wired.iter().chain(&self.radio).cloned().collect();
-        let concerned = found.into_iter().filter(|offload| offload.concerns(&own));
-        concerned.map(|offload| format!("{}: {}", offload.reason(), Offload::REMEDY)).collect()
-    }
-
     /// Takes over what a look at flow tables found, and answers what of it is new, and whether something is
     /// gone.
-    fn note_offloads(&mut self, found: Vec<Offload>) -> (Vec<String>, bool) {
-        let before = std::mem::take(&mut self.offloads);
-        self.offloads = self.concerned(found);
+    fn note_offloads(&mut self, found: Vec<String>) -> (Vec<String>, bool) {
+        let before = std::mem::replace(&mut self.offloads, found);
         let new = self.offloads.iter().filter(|one| !before.contains(one)).cloned().collect();
         (new, before.iter().any(|one| !self.offloads.contains(one)))
     }
@@ -218,7 +307,7 @@ impl Surroundings {
                 tracing::warn!("{trouble}");
             }
             if gone {
-                tracing::info!("something that took flows past the firewall is gone");
+                tracing::info!("something that was told of flow tables is over");
             }
         }
         if let Some(found) = self.stack_watch.poll(now).flatten() {
@@ -227,12 +316,23 @@ impl Surroundings {
         if let Some(lost) = self.rules_watch.as_mut().and_then(|watch| watch.poll(now)) {
             self.note_lost_rules(&lost);
         }
-        let Some(found) = found.flatten().filter(|found| *found != self.crossings) else { return false };
+        found.flatten().is_some_and(|found| self.note_crossings(found))
+    }
+
+    /// Takes over what a look at the interfaces found, and logs what of it is new; true if the rules must
+    /// change with it.
+    fn note_crossings(&mut self, found: Crossings) -> bool {
+        if found == self.crossings {
+            return false;
+        }
         let before = std::mem::replace(&mut self.crossings, found);
         for name in before.absent.iter().filter(|name| !self.crossings.absent.contains(name)) {
             tracing::info!(interface = name, "the interface is there now");
-            self.has_arrived = true;
         }
+        // One of the same name that was taken out and made anew between two looks has another index.
+        let is_other = |(name, index): (&String, &u32)| before.indices.get(name) != Some(index);
+        self.has_arrived |=
+            self.crossings.indices.iter().any(is_other) || self.crossings.wireless != before.wireless;
         let old = Self::words(&before);
         for trouble in Self::words(&self.crossings).iter().filter(|trouble| !old.contains(trouble)) {
             tracing::warn!("{trouble}");
@@ -240,9 +340,15 @@ impl Surroundings {
         self.crossings.bridged != before.bridged
     }
 
-    /// True once after a configured interface has appeared.
+    /// True once after a configured interface or a Wi-Fi port of a bridge has appeared, or become another.
     pub fn take_arrival(&mut self) -> bool {
         std::mem::take(&mut self.has_arrived)
+    }
+
+    /// As [`Crossings::heard_for`].
+    #[must_use]
+    pub fn heard_for(&self, radio: &str) -> Option<Option<&str>> {
+        self.crossings.heard_for(radio)
     }
 
     /// Pairs of a wired and a radio interface that are ports of one bridge.
@@ -308,42 +414,29 @@ impl Surroundings {
     }
 }
 
-/// What stands between the configured interfaces. The socket is a new one each time: in an old one an answer
-/// that came too late would be taken for the next question's.
-fn look_at_interfaces(wired: &[String], radio: &[String], whole: bool) -> io::Result<Crossings> {
-    look(wired, radio, whole, &Kernel::open()?, BridgeNetfilter::read())
-}
-
-/// What stands on the configured interfaces; `None` if the kernel does not tell.
-fn look_at_stacks(wired: &[String], radio: &[String]) -> Option<Vec<Stacked>> {
-    let found = stacked(wired, radio);
-    found.inspect_err(|error| tracing::debug!(%error, "stacked interfaces cannot be looked up")).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::datapath::crossing::Hidden;
+    use crate::datapath::crossing::{Hidden, Port};
 
-    fn table(name: &str, interfaces: &[&str]) -> Offload {
+    fn table(name: &str, interfaces: &[&str]) -> String {
         let interfaces = interfaces.iter().map(|one| (*one).to_owned()).collect();
-        Offload { by: format!("the flow table fw4/{name}"), interfaces }
+        Offload { by: format!("the flow table fw4/{name}"), interfaces }.reason()
     }
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    fn watching(find: fn() -> Vec<Offload>) -> Watch<Vec<Offload>> {
+    fn watching(find: fn() -> Vec<String>) -> Watch<Vec<String>> {
         Watch::new("offloads", find, LOOK_AT_OFFLOADS_EVERY, Vec::new(), Instant::ZERO)
     }
 
-    fn quiet(find: fn() -> Vec<Offload>) -> Surroundings {
+    fn quiet(find: fn() -> Vec<String>) -> Surroundings {
         Surroundings {
-            wired: vec!["eth0".to_owned()],
-            radio: vec!["wlan0".to_owned()],
             crossings: Crossings::default(),
             has_arrived: false,
             crossings_watch: Watch::new("interfaces", || None, LOOK_EVERY, Vec::new(), Instant::ZERO),
@@ -358,7 +451,7 @@ mod tests {
     }
 
     /// Lets a look that has begun end, at one and the same time of the agent.
-    fn until_found(watch: &mut Watch<Vec<Offload>>, now: Instant) -> Vec<Offload> {
+    fn until_found(watch: &mut Watch<Vec<String>>, now: Instant) -> Vec<String> {
         for _ in 0..2_000 {
             if let Some(found) = watch.poll(now) {
                 return found;
@@ -371,7 +464,7 @@ mod tests {
     #[test]
     fn flow_tables_are_looked_for_once_a_minute_beside_the_asking_thread() {
         static LOOKS: AtomicUsize = AtomicUsize::new(0);
-        fn find() -> Vec<Offload> {
+        fn find() -> Vec<String> {
             assert_eq!(std::thread::current().name(), Some("offloads"));
             LOOKS.fetch_add(1, Ordering::SeqCst);
             vec![table("ft", &["wlan0"])]
@@ -392,10 +485,10 @@ mod tests {
 
     #[test]
     fn a_look_that_takes_long_or_breaks_holds_nobody_up() {
-        fn break_down() -> Vec<Offload> {
+        fn break_down() -> Vec<String> {
             std::panic::panic_any(())
         }
-        fn sleep() -> Vec<Offload> {
+        fn sleep() -> Vec<String> {
             std::thread::sleep(std::time::Duration::from_secs(600));
             Vec::new()
         }
@@ -420,13 +513,18 @@ mod tests {
     #[test]
     fn a_flow_table_that_comes_later_is_a_trouble_until_it_goes_and_is_new_once() {
         let mut around = quiet(Vec::new);
-        let (ours, others) = (table("ft", &["wlan0", "wan"]), table("other", &["lan7"]));
-        let (new, gone) = around.note_offloads(vec![others.clone(), ours.clone()]);
+        let (one, unseen) =
+            (table("ft", &["wlan0", "wan"]), "whether a flow table takes flows cannot be seen".to_owned());
+        let (new, gone) = around.note_offloads(vec![one.clone()]);
         assert_eq!((new.len(), gone), (1, false));
         assert!(new[0].starts_with("the flow table fw4/ft takes flows of wlan0, wan past the firewall"));
         assert_eq!(around.troubles(), new);
-        assert_eq!(around.note_offloads(vec![ours, others]), (vec![], false));
+        assert_eq!(around.note_offloads(vec![one]), (vec![], false));
         assert_eq!(around.troubles(), new);
+        // What cannot be seen is told once as well.
+        assert_eq!(around.note_offloads(vec![unseen.clone()]), (vec![unseen.clone()], true));
+        assert_eq!(around.note_offloads(vec![unseen.clone()]), (vec![], false));
+        assert_eq!(around.troubles(), [unseen]);
         assert_eq!(around.note_offloads(vec![]), (vec![], true));
         assert_eq!(around.troubles(), Vec::<String>::new());
     }
@@ -488,7 +586,10 @@ mod tests {
     fn an_interface_that_appears_is_told_once() {
         let mut around = quiet(Vec::new);
         around.crossings.absent = vec!["wlan0".to_owned()];
-        let there = || Some(Crossings::default());
+        let there = || {
+            let indices = BTreeMap::from([("wlan0".to_owned(), 7)]);
+            Some(Crossings { indices, ..Crossings::default() })
+        };
         around.crossings_watch = Watch::new("interfaces", there, LOOK_EVERY, Vec::new(), Instant::ZERO);
         assert!(!around.take_arrival());
         for _ in 0..2_000 {
@@ -499,6 +600,26 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert_eq!((around.take_arrival(), around.take_arrival()), (true, false));
+    }
+
+    /// cfg80211 and the driver were loaded anew between two looks: the name is there as before.
+    #[test]
+    fn an_interface_that_is_another_one_under_the_same_name_has_arrived() {
+        let lan = |own, port| {
+            let port = Port { index: port, name: "wlan0".to_owned() };
+            Crossings {
+                indices: BTreeMap::from([("br-lan".to_owned(), own)]),
+                wireless: BTreeMap::from([("br-lan".to_owned(), vec![port])]),
+                ..Crossings::default()
+            }
+        };
+        for (later, arrives) in [(lan(4, 7), false), (lan(5, 7), true), (lan(4, 8), true)] {
+            let mut around = quiet(Vec::new);
+            around.crossings = lan(4, 7);
+            assert_eq!(around.heard_for("br-lan"), Some(Some("wlan0")));
+            around.note_crossings(later.clone());
+            assert_eq!((around.take_arrival(), around.take_arrival()), (arrives, false), "{later:?}");
+        }
     }
 
     #[test]
@@ -523,7 +644,7 @@ mod tests {
 
     #[test]
     fn a_look_around_finds_flow_tables_too() {
-        fn find() -> Vec<Offload> {
+        fn find() -> Vec<String> {
             vec![table("late", &["eth0"])]
         }
         let mut around = quiet(find);

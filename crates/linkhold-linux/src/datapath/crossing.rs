@@ -6,9 +6,10 @@
 //! (`physdev`). Of a packet that is routed into a bridge the firewall does not know the port.
 //! Source: Linux, net/bridge/br_netfilter_hooks.c (`br_nf_forward`) and net/netfilter/xt_physdev.c.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use crate::interfaces::survey::Member;
 use crate::interfaces::{Interface, Kind, Lookup};
 
 /// Where the kernel says whether bridged packets are handed to the firewall (there is no such file without
@@ -28,10 +29,57 @@ pub struct Crossings {
     pub bridged: BTreeSet<(String, String)>,
     /// Interfaces that are not there (yet).
     pub absent: Vec<String>,
+    /// The indices of those that are.
+    pub indices: BTreeMap<String, u32>,
+    /// Radios that are bridges, each with its Wi-Fi ports, as [`note_wireless`](Self::note_wireless) found
+    /// them: nl80211 knows the ports alone.
+    pub wireless: BTreeMap<String, Vec<Port>>,
     /// Why packets of some pair never come to the agent, each with what to change.
     pub hidden: Vec<Hidden>,
     /// What else is amiss, each with what to change.
     pub doubts: Vec<String>,
+}
+
+impl Crossings {
+    /// Takes over which interfaces are ports of radios that are bridges, of those that nl80211 knows
+    /// (`is_wireless`, by index). Of several none is heard: while one is silent, packets by the others must
+    /// not wait.
+    pub fn note_wireless(&mut self, all: &[Member], is_wireless: &BTreeSet<u32>) {
+        for (bridge, ports) in &mut self.wireless {
+            let own = self.indices.get(bridge).copied();
+            let is_port = |one: &&Member| one.controller == own && is_wireless.contains(&one.index);
+            let port = |one: &Member| Port { index: one.index, name: one.name.clone() };
+            *ports = all.iter().filter(|_| own.is_some()).filter(is_port).map(port).collect();
+            if ports.len() > 1 {
+                let names = ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
+                self.doubts.push(format!(
+                    "the bridge {bridge} has several Wi-Fi ports ({names}), and what they announce of their silences is not \
+                     heard, because one radio cannot fall silent with each: take them out of the bridge, give each a network \
+                     of its own and write {names} under `radio`; or tell of silences by `linkhold signal` and write \
+                     `radio_events = \"none\"`"
+                ));
+            }
+        }
+    }
+
+    /// The interface whose announcements are those of a radio that is a bridge: its only Wi-Fi port. The outer
+    /// `None`: it is no bridge, and speaks for itself.
+    #[must_use]
+    pub fn heard_for(&self, radio: &str) -> Option<Option<&str>> {
+        self.wireless.get(radio).map(|ports| match &ports[..] {
+            [only] => Some(only.name.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// A port of a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
 }
 
 /// Why packets do not come to the agent.
@@ -56,6 +104,8 @@ pub struct BridgeNetfilter {
     pub ipv4: bool,
     /// IPv6.
     pub ipv6: bool,
+    /// Of both also what has a VLAN's tag.
+    pub tagged: bool,
 }
 
 impl BridgeNetfilter {
@@ -65,7 +115,11 @@ impl BridgeNetfilter {
         let is_on = |file: &str| {
             std::fs::read_to_string(format!("{BRIDGE_NETFILTER}/{file}")).is_ok_and(|text| text.trim() == "1")
         };
-        Self { ipv4: is_on("bridge-nf-call-iptables"), ipv6: is_on("bridge-nf-call-ip6tables") }
+        Self {
+            ipv4: is_on("bridge-nf-call-iptables"),
+            ipv6: is_on("bridge-nf-call-ip6tables"),
+            tagged: is_on("bridge-nf-filter-vlan-tagged"),
+        }
     }
 }
 
@@ -101,11 +155,14 @@ pub fn look(
         if whole && interface.largest_aggregate > LONGEST_NAMED {
             found.doubts.push(unreadable_aggregates(&interface));
         }
+        found.indices.insert(name.clone(), interface.index);
         let controller = interface.controller.map(|index| interfaces.at(index)).transpose()?.flatten();
         Ok(Some(Attached { name: name.clone(), kind: interface.kind, controller }))
     };
     let wired = wired.iter().map(&mut attached).collect::<io::Result<Vec<_>>>()?;
     let radio = radio.iter().map(&mut attached).collect::<io::Result<Vec<_>>>()?;
+    let bridges = radio.iter().flatten().filter(|one| matches!(one.kind, Kind::Bridge { .. }));
+    found.wireless = bridges.map(|one| (one.name.clone(), Vec::new())).collect();
     for radio in radio.iter().flatten() {
         for wired in wired.iter().flatten() {
             look_at_pair(wired, radio, netfilter, &mut found);
@@ -149,14 +206,18 @@ impl Attached {
             return Some(hidden);
         }
         let (name, controller) = (&self.name, &self.controller.as_ref()?.name);
+        // What the only Wi-Fi port of a bridge announces is heard.
+        let silences = match self.bridge() {
+            Some(_) => String::new(),
+            None => format!(
+                "; where {name} is Wi-Fi, tell of silences by `linkhold signal`, because nl80211 knows {name} only"
+            ),
+        };
         Some(Hidden {
             reason: format!(
                 "{name} is a port of {controller}, under whose name this host's own packets come and go"
             ),
-            remedy: format!(
-                "write {controller} in place of {name} under `radio`; where {name} is Wi-Fi, tell of silences by \
-                 `linkhold signal`, because nl80211 knows {name} only"
-            ),
+            remedy: format!("write {controller} in place of {name} under `radio`{silences}"),
         })
     }
 
@@ -256,9 +317,11 @@ fn look_at_pair(wired: &Attached, radio: &Attached, netfilter: BridgeNetfilter, 
 /// Looks at a pair of interfaces that are ports of one bridge: what crosses is bridged.
 fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfilter, found: &mut Crossings) {
     let (wired, radio) = pair;
-    let own = match bridge.kind {
-        Kind::Bridge { ipv4, ipv6 } => BridgeNetfilter { ipv4, ipv6 },
-        Kind::Vrf | Kind::Other => BridgeNetfilter::default(),
+    let (own, filters_vlans) = match bridge.kind {
+        Kind::Bridge { ipv4, ipv6, filters_vlans } => {
+            (BridgeNetfilter { ipv4, ipv6, ..BridgeNetfilter::default() }, filters_vlans)
+        }
+        Kind::Vrf | Kind::Other => (BridgeNetfilter::default(), false),
     };
     let name = &bridge.name;
     if !all.ipv4 && !own.ipv4 {
@@ -276,6 +339,14 @@ fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfi
     if !all.ipv6 && !own.ipv6 {
         found.doubts.push(format!(
             "IPv6 on the bridge {name} passes unmanaged: `sysctl -w net.bridge.bridge-nf-call-ip6tables=1`"
+        ));
+    }
+    // Linux, net/bridge/br_netfilter_hooks.c (`br_nf_pre_routing`, `br_nf_forward`, `is_vlan_ip`): what comes
+    // in with a tag, or will leave with one, is let pass.
+    if filters_vlans && !all.tagged {
+        found.doubts.push(format!(
+            "the bridge {name} filters by VLAN (`vlan_filtering`), and what has a tag at one of its ports passes unmanaged, one \
+             way or both: `sysctl -w net.bridge.bridge-nf-filter-vlan-tagged=1`"
         ));
     }
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
@@ -322,6 +393,7 @@ fn has_ipv6_route(routes: &str, interface: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interfaces::survey::Medium;
 
     /// (name, kind, index of its controller); the index is the place in the list.
     struct Table(Vec<(&'static str, Kind, Option<u32>)>);
@@ -334,6 +406,7 @@ mod tests {
 
         fn at(&self, index: u32) -> io::Result<Option<Interface>> {
             let interface = |(name, kind, controller): &(&str, Kind, Option<u32>)| Interface {
+                index,
                 name: (*name).to_owned(),
                 kind: kind.clone(),
                 controller: *controller,
@@ -343,9 +416,9 @@ mod tests {
         }
     }
 
-    const PLAIN_BRIDGE: Kind = Kind::Bridge { ipv4: false, ipv6: false };
-    const BOTH: BridgeNetfilter = BridgeNetfilter { ipv4: true, ipv6: true };
-    const NEITHER: BridgeNetfilter = BridgeNetfilter { ipv4: false, ipv6: false };
+    const PLAIN_BRIDGE: Kind = Kind::Bridge { ipv4: false, ipv6: false, filters_vlans: false };
+    const BOTH: BridgeNetfilter = BridgeNetfilter { ipv4: true, ipv6: true, tagged: false };
+    const NEITHER: BridgeNetfilter = BridgeNetfilter { ipv4: false, ipv6: false, tagged: false };
 
     fn look_at(table: Vec<(&'static str, Kind, Option<u32>)>, netfilter: BridgeNetfilter) -> Crossings {
         look(&["eth0".to_owned()], &["wlan0".to_owned()], true, &Table(table), netfilter).unwrap()
@@ -358,7 +431,8 @@ mod tests {
     #[test]
     fn interfaces_of_their_own_are_seen() {
         let table = vec![("eth0", Kind::Other, None), ("wlan0", Kind::Other, None)];
-        assert_eq!(look_at(table, NEITHER), Crossings::default());
+        let indices = BTreeMap::from([("eth0".to_owned(), 0), ("wlan0".to_owned(), 1)]);
+        assert_eq!(look_at(table, NEITHER), Crossings { indices, ..Crossings::default() });
     }
 
     /// Linux, drivers/net/vrf.c: `vrf_ip_rcv` puts the VRF in the place of the port before routing, and the
@@ -426,13 +500,10 @@ mod tests {
             reasons(&look(&[], &["wlan0".to_owned()], true, &table, NEITHER).unwrap())
         };
         assert_eq!(host(None, PLAIN_BRIDGE), "");
-        for kind in [PLAIN_BRIDGE, Kind::Other] {
-            let told = host(Some(1), kind);
-            assert!(
-                told.contains("write upper in place of wlan0 under `radio`; where wlan0 is Wi-Fi"),
-                "{told}"
-            );
-        }
+        let told = host(Some(1), Kind::Other);
+        assert!(told.contains("write upper in place of wlan0 under `radio`; where wlan0 is Wi-Fi"), "{told}");
+        // The only Wi-Fi port of a bridge is heard.
+        assert!(host(Some(1), PLAIN_BRIDGE).ends_with("write upper in place of wlan0 under `radio`"));
         assert!(host(Some(1), Kind::Vrf).contains("wlan0 is in the VRF upper"));
     }
 
@@ -443,7 +514,8 @@ mod tests {
         impl Lookup for Renamed {
             fn named(&self, name: &str) -> io::Result<Option<Interface>> {
                 let name = if name == "wlp3s0" { "wlan0" } else { name }.to_owned();
-                Ok(Some(Interface { name, kind: Kind::Other, controller: None, largest_aggregate: 0 }))
+                let (kind, controller) = (Kind::Other, None);
+                Ok(Some(Interface { index: 1, name, kind, controller, largest_aggregate: 0 }))
             }
             fn at(&self, _index: u32) -> io::Result<Option<Interface>> {
                 Ok(None)
@@ -471,13 +543,61 @@ mod tests {
         assert!(blind.bridged.is_empty());
         assert!(reasons(&blind).contains("modprobe br_netfilter && sysctl -w"), "{}", reasons(&blind));
         let pair = BTreeSet::from([("eth0".to_owned(), "wlan0".to_owned())]);
-        for (kind, netfilter) in [(PLAIN_BRIDGE, BOTH), (Kind::Bridge { ipv4: true, ipv6: true }, NEITHER)] {
+        let asks = Kind::Bridge { ipv4: true, ipv6: true, filters_vlans: false };
+        for (kind, netfilter) in [(PLAIN_BRIDGE, BOTH), (asks, NEITHER)] {
             let seen = look_at(ports(kind), netfilter);
             assert_eq!((&seen.bridged, &seen.hidden), (&pair, &vec![]));
             assert!(seen.doubts.iter().all(|doubt| doubt.contains("leads out by the bridge")), "{seen:?}");
         }
-        let ipv4_only = look_at(ports(PLAIN_BRIDGE), BridgeNetfilter { ipv4: true, ipv6: false });
+        let ipv4_only = look_at(ports(PLAIN_BRIDGE), BridgeNetfilter { ipv4: true, ..NEITHER });
         assert!(ipv4_only.doubts[0].contains("IPv6 on the bridge br-none passes unmanaged"));
+    }
+
+    #[test]
+    fn tags_in_a_bridge_that_filters_by_vlan_are_a_doubt_until_the_firewall_sees_them() {
+        let doubts = |filters_vlans, tagged| {
+            let bridge = Kind::Bridge { ipv4: false, ipv6: false, filters_vlans };
+            let ports =
+                vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, Some(2)), ("br0", bridge, None)];
+            let found = look_at(ports, BridgeNetfilter { tagged, ..BOTH });
+            assert_eq!((found.bridged.len(), found.hidden), (1, vec![]));
+            found.doubts.into_iter().filter(|one| one.contains("vlan_filtering")).collect::<Vec<_>>()
+        };
+        let told = doubts(true, false);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].ends_with("`sysctl -w net.bridge.bridge-nf-filter-vlan-tagged=1`"), "{told:?}");
+        assert_eq!((doubts(true, true), doubts(false, false)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_bridge_as_radio_is_heard_by_its_only_wifi_port_and_several_are_a_doubt() {
+        let table = vec![("eth0", Kind::Other, None), ("br-lan", PLAIN_BRIDGE, None)];
+        let seen = look(&["eth0".to_owned()], &["br-lan".to_owned()], true, &Table(table), NEITHER).unwrap();
+        let port = |index, name: &str, controller| Member {
+            index,
+            name: name.to_owned(),
+            kind: Kind::Other,
+            medium: Medium::Ethernet,
+            is_up: true,
+            controller,
+            lower: None,
+            has_address: false,
+        };
+        let (lan1, ap0, ap1) = (port(5, "lan1", Some(1)), port(6, "ap0", Some(1)), port(7, "ap1", Some(1)));
+        let elsewhere = port(8, "ap2", Some(9));
+        let heard = |all: &[Member]| {
+            let mut seen = seen.clone();
+            seen.note_wireless(all, &BTreeSet::from([6, 7, 8]));
+            assert_eq!((seen.hidden.len(), seen.heard_for("eth0")), (0, None));
+            (seen.heard_for("br-lan").expect("a bridge").map(str::to_owned), seen.doubts)
+        };
+        assert_eq!(heard(&[lan1.clone(), elsewhere.clone()]), (None, vec![]));
+        let one = heard(&[lan1.clone(), ap0.clone(), elsewhere]);
+        assert_eq!(one, (Some("ap0".to_owned()), vec![]));
+        let (port, doubts) = heard(&[lan1, ap0, ap1]);
+        assert_eq!((port, doubts.len()), (None, 1));
+        assert!(doubts[0].starts_with("the bridge br-lan has several Wi-Fi ports (ap0, ap1)"), "{doubts:?}");
+        assert!(doubts[0].contains("write ap0, ap1 under `radio`"), "{doubts:?}");
     }
 
     #[test]
@@ -487,7 +607,7 @@ mod tests {
             fn named(&self, name: &str) -> io::Result<Option<Interface>> {
                 let largest_aggregate = if name == "eth0" { 65_537 } else { 65_536 };
                 let (name, kind, controller) = (name.to_owned(), Kind::Other, None);
-                Ok(Some(Interface { name, kind, controller, largest_aggregate }))
+                Ok(Some(Interface { index: 1, name, kind, controller, largest_aggregate }))
             }
             fn at(&self, _index: u32) -> io::Result<Option<Interface>> {
                 Ok(None)
@@ -497,7 +617,8 @@ mod tests {
         let whole = look(&wired, &radio, true, &Large, NEITHER).unwrap();
         assert_eq!(whole.doubts.len(), 1);
         assert!(whole.doubts[0].starts_with("eth0 may have aggregates of 65537 bytes"), "{whole:?}");
-        assert_eq!(look(&wired, &radio, false, &Large, NEITHER).unwrap(), Crossings::default());
+        let split = look(&wired, &radio, false, &Large, NEITHER).unwrap();
+        assert_eq!((split.doubts, split.hidden), (vec![], vec![]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod crossing;
 pub mod nfqueue;
 pub mod offload;
+pub mod policy;
 pub mod rules;
 pub mod shared_table;
 pub mod stacked;

@@ -115,6 +115,25 @@ fn above<'a>(lower: &Member, all: &'a [Member], is_end: impl Fn(&Member) -> bool
     found
 }
 
+/// These interfaces, all that they stand on, and all their ports: those by which their packets come and go,
+/// too.
+#[must_use]
+pub fn with_lower(names: &[String], all: &[Member]) -> Vec<String> {
+    let mut found: Vec<&Member> = all.iter().filter(|one| names.contains(&one.name)).collect();
+    let mut next = 0;
+    while let Some(&upper) = found.get(next) {
+        next += 1;
+        for one in all {
+            let is_lower = upper.lower == Some(one.index) || one.controller == Some(upper.index);
+            if is_lower && !found.iter().any(|known| known.index == one.index) {
+                found.push(one);
+            }
+        }
+    }
+    let lower = found.iter().map(|one| &one.name).filter(|name| !names.contains(name));
+    names.iter().chain(lower).cloned().collect()
+}
+
 /// A PPP session beside wired interfaces that route by themselves.
 fn session_beside(session: &str) -> Hidden {
     Hidden {
@@ -256,6 +275,28 @@ mod tests {
         // The kernel makes no circle; a list that changes while it is read might show one.
         all[0].lower = Some(3);
         assert_eq!(told(all, &["eth0"]), []);
+    }
+
+    /// A flow table of OpenWrt's lists the lowest interfaces, and the configuration the uppermost.
+    #[test]
+    fn ports_and_lower_interfaces_are_those_of_their_uppers() {
+        let mut all = vec![
+            member(1, "eth0", None, false),
+            member(2, "lan1", Some(1), false),
+            member(3, "phy0-ap0", None, false),
+            member(4, "br-lan", None, true),
+            member(5, "br-lan.7", Some(4), true),
+            member(6, "wan", Some(1), false),
+        ];
+        (all[1].controller, all[2].controller) = (Some(4), Some(4));
+        let names = |of: &[&str]| of.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let lower = |of: &[&str]| with_lower(&names(of), &all);
+        assert_eq!(lower(&["br-lan.7"]), ["br-lan.7", "br-lan", "lan1", "phy0-ap0", "eth0"]);
+        assert_eq!(lower(&["pppoe-wan", "phy0-ap0"]), ["pppoe-wan", "phy0-ap0"]);
+        // A list that changes while it is read might show a circle.
+        all[0].lower = Some(5);
+        let lower = with_lower(&names(&["br-lan.7"]), &all);
+        assert_eq!(lower.len(), 5);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use netlink_packet_route::link::{
     InfoKind, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use netlink_packet_route::rule::RuleMessage;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -103,6 +104,23 @@ pub fn has_route(index: u32) -> io::Result<bool> {
         })?;
     }
     Ok(found)
+}
+
+/// The rules by which routes are looked up (`ip rule`), of one address family.
+///
+/// # Errors
+/// As [`members`]; also where the kernel has no such rules, or not this family.
+pub fn routing_rules(ipv6: bool) -> io::Result<Vec<RuleMessage>> {
+    let mut question = RuleMessage::default();
+    question.header.family = if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+    let mut all = Vec::new();
+    dump(RouteNetlinkMessage::GetRule(question), |answer| {
+        if let RouteNetlinkMessage::NewRule(rule) = answer {
+            all.push(rule.clone());
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(all)
 }
 
 fn counts(address: &AddressMessage) -> bool {

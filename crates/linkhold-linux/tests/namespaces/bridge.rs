@@ -234,6 +234,24 @@ pub fn an_interface_that_is_not_there() -> Outcome {
     Ok(())
 }
 
+/// Rules by which the agent's own packets may leave otherwise than the flows' are told, until one is theirs.
+pub fn routing_rules_are_told() -> Outcome {
+    let path = ThreeHosts::build()?;
+    let agent = AgentProcess::start(&path, "");
+    assert_eq!(agent.status().troubles, Vec::<String>::new());
+    if path.bs.ip(&["rule", "add", "iif", RADIO, "lookup", "100"]).is_err() {
+        return skipped("this kernel has no routing rules");
+    }
+    let status = agent.wait_until(|status| !status.troubles.is_empty());
+    assert!(status.troubles[0].starts_with("`ip rule` has rules beyond the kernel's own"), "{status}");
+    path.bs.ip(&["rule", "add", "fwmark", "27752", "lookup", "main"])?;
+    agent.wait_until(|status| status.troubles.is_empty());
+    path.bs.ip(&["-6", "rule", "add", "from", "fd91:2::/64", "lookup", "100"])?;
+    let status = agent.wait_until(|status| !status.troubles.is_empty());
+    assert!(status.troubles[0].starts_with("`ip -6 rule` has rules"), "{status}");
+    Ok(())
+}
+
 /// An interface that may gather more than 64 KiB (BIG TCP) is told of by log, status and doctor where
 /// aggregates come whole, and no more once it may not; where they are split, never.
 pub fn aggregates_that_no_header_can_name() -> Outcome {

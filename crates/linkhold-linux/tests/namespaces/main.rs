@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 73] = [
+    let tests: [NamedTest; 74] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         timed("requests_and_answers_arrive_whole_around_silences", exchanges::requests_and_answers),
         timed("data_both_ways_at_once_arrives_whole_around_silences", exchanges::both_ways_at_once),
@@ -137,6 +137,7 @@ fn main() -> ExitCode {
         plain("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),
         timed("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
         plain("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
+        plain("routing_rules_are_told", bridge::routing_rules_are_told),
         plain("a_flow_table_is_told", bridge::a_flow_table_is_told),
         plain("a_vlan_above_the_configured_interface_is_named", stacked::a_vlan_is_named),
         plain("a_macvlan_above_the_configured_interface_is_named", stacked::a_macvlan_is_named),

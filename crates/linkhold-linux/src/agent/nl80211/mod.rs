@@ -11,6 +11,7 @@ pub mod strength;
 mod tests;
 pub mod translator;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -18,7 +19,7 @@ use linkhold_core::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use message::messages;
+use message::{Event, messages};
 use socket::{EventSocket, Read};
 pub use translator::{Radio, RadioSignal, SignalKind, Translator};
 
@@ -39,7 +40,10 @@ pub struct Nl80211Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// Its index; none: there is no wireless interface of this name.
+    /// The Wi-Fi port that is heard for it, where it is a bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Index of the one that is heard; none: nl80211 knows none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// True while it serves stations.
@@ -131,6 +135,33 @@ impl Nl80211 {
         Ok(())
     }
 
+    /// Some radios, by their place, are bridges: each is heard by its only Wi-Fi port from now on, or by none.
+    /// Hands out what this ends.
+    pub fn hear<'a>(
+        &mut self,
+        now: Instant,
+        ports: impl IntoIterator<Item = (usize, Option<&'a str>)>,
+    ) -> &[RadioSignal] {
+        self.signals.clear();
+        let mut ask = false;
+        for (radio, port) in ports {
+            if self.translator.hear(now, radio, port, &mut self.signals) {
+                let name = self.radios().get(radio).map_or("", |radio| radio.name.as_str());
+                match port {
+                    Some(port) => {
+                        tracing::info!(radio = name, port, "what the bridge's Wi-Fi port announces is heard")
+                    }
+                    None => tracing::info!(radio = name, "no Wi-Fi port of the bridge is heard any more"),
+                }
+                ask = true;
+            }
+        }
+        if ask {
+            self.ask();
+        }
+        &self.signals
+    }
+
     /// Asks which wireless interfaces there are; the answers are read like what is told.
     fn ask(&self) {
         if let Err(error) = self.socket.ask_for_interfaces() {
@@ -143,10 +174,28 @@ impl Nl80211 {
     pub fn status(&self) -> Nl80211Status {
         let interfaces = self.radios().iter().map(|radio| InterfaceStatus {
             name: radio.name.clone(),
+            port: (radio.hears != radio.name).then(|| radio.hears.clone()),
             index: radio.index,
             serving: radio.serving,
             events: radio.events,
         });
         Nl80211Status { lost: self.lost, interfaces: interfaces.collect() }
     }
+}
+
+/// The interfaces that nl80211 knows in the calling thread's network namespace, by their indices; none where
+/// the kernel has no nl80211. The kernel answers while it is read, so this does not wait.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn interfaces() -> io::Result<BTreeSet<u32>> {
+    let Some(mut socket) = EventSocket::for_questions()? else { return Ok(BTreeSet::new()) };
+    socket.ask_for_interfaces()?;
+    let (mut found, family) = (BTreeSet::new(), socket.family());
+    while let Read::Datagram(datagram) = socket.read()? {
+        let interfaces =
+            messages(family, datagram).filter(|one| matches!(one.event, Event::Interface { .. }));
+        found.extend(interfaces.filter_map(|one| one.interface));
+    }
+    Ok(found)
 }

@@ -303,6 +303,34 @@ fn an_interface_is_known_by_its_name_whatever_its_index() {
     assert_eq!((translator.radios()[0].index, translator.radios()[0].name.as_str()), (Some(20), "wlan0"));
 }
 
+/// A radio that is a bridge, such as OpenWrt's `br-lan`, with one Wi-Fi port.
+#[test]
+fn a_bridge_hears_what_its_wifi_port_announces_and_no_more_once_it_has_left() {
+    let mut translator = Translator::new(["br-lan"], MAX);
+    let there = Message { wiphy: Some(0), ..concerning(2, Event::Interface { name: "wlan0", serves: true }) };
+    let scan = concerning(2, Event::ScanStarted { channels: 3, passive: false });
+    assert_eq!(told(&mut translator, at(0), &there), []);
+    assert_eq!(told(&mut translator, at(1), &scan), [], "of nobody that is known");
+    let mut out = Vec::new();
+    assert!(translator.hear(at(2), 0, Some("wlan0"), &mut out));
+    assert!(!translator.hear(at(2), 0, Some("wlan0"), &mut out), "as before");
+    assert_eq!(out, []);
+    assert_eq!(told(&mut translator, at(3), &there), []);
+    let [RadioSignal { radio: 0, kind: SignalKind::Silent { cause: Cause::Sensing, .. } }] =
+        told(&mut translator, at(4), &scan)[..]
+    else {
+        panic!("a silence of the bridge");
+    };
+    assert_eq!((translator.radios()[0].name.as_str(), translator.radios()[0].index), ("br-lan", Some(2)));
+    // The port leaves in the silence; another joins.
+    assert!(translator.hear(at(5), 0, None, &mut out));
+    assert_eq!(out, [RadioSignal { radio: 0, kind: SignalKind::Over { cause: Cause::Sensing } }]);
+    assert_eq!(told(&mut translator, at(6), &scan), []);
+    assert!(translator.hear(at(7), 0, Some("wlan1"), &mut out) && out.len() == 1);
+    assert_eq!(told(&mut translator, at(8), &there), []);
+    assert_eq!(translator.radios()[0].index, None);
+}
+
 #[test]
 fn the_interfaces_are_asked_for_when_a_radio_serves_again_on_an_unknown_channel() {
     let mut translator = translator();

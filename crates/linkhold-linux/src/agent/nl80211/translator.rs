@@ -53,6 +53,8 @@ const LATE_BACK: Duration = Duration::from_millis(250);
 pub struct Radio {
     /// Its name.
     pub name: String,
+    /// Name of the interface that nl80211 has for it: its own, or a port's where it is a bridge.
+    pub hears: String,
     /// Its index; `None`: there is none of this name, or it is no wireless one.
     pub index: Option<u32>,
     /// True while it serves stations, as far as nl80211 has said.
@@ -156,6 +158,25 @@ impl Translator {
         &self.radios
     }
 
+    /// A radio is a bridge, and this is its only Wi-Fi port, if it has one: what that one announces is the
+    /// radio's from now on. What the one before announced is over. False if it was so before.
+    pub fn hear(
+        &mut self,
+        now: Instant,
+        number: usize,
+        port: Option<&str>,
+        out: &mut Vec<RadioSignal>,
+    ) -> bool {
+        let Some(radio) = self.radios.get_mut(number) else { return false };
+        let hears = port.unwrap_or(&radio.name);
+        if radio.hears == hears {
+            return false;
+        }
+        radio.hears = hears.to_owned();
+        radio.forget(now, &mut |kind| out.push(RadioSignal { radio: number, kind }));
+        true
+    }
+
     /// Takes a message that was read at `now`, and appends what it means to `out`: at most two signals for
     /// each radio.
     pub fn handle_message(&mut self, now: Instant, message: &Message<'_>, out: &mut Vec<RadioSignal>) {
@@ -211,6 +232,7 @@ impl Radio {
     fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            hears: name.to_owned(),
             index: None,
             serving: false,
             is_client: false,
@@ -229,7 +251,7 @@ impl Radio {
         let this = self.index.is_some() && message.interface == self.index;
         let same_radio = self.wiphy.is_some() && message.wiphy == self.wiphy;
         match message.event {
-            Event::Interface { name, .. } => name == self.name,
+            Event::Interface { name, .. } => name == self.hears,
             Event::ScanStarted { .. }
             | Event::ScanEnded
             | Event::AwayStarted { .. }
@@ -291,10 +313,7 @@ impl Radio {
                     self.let_go(now, tell);
                 }
             }
-            Event::InterfaceGone => {
-                self.let_go(now, tell);
-                (self.index, self.wiphy, self.is_client) = (None, None, false);
-            }
+            Event::InterfaceGone => self.forget(now, tell),
         }
     }
 
@@ -365,6 +384,12 @@ impl Radio {
         if ended.is_some_and(|ended| ended.until > now) {
             tell(SignalKind::Over { cause: Cause::Sensing });
         }
+    }
+
+    /// The interface is another one, or gone.
+    fn forget(&mut self, now: Instant, tell: &mut dyn FnMut(SignalKind)) {
+        self.let_go(now, tell);
+        (self.index, self.wiphy, self.is_client) = (None, None, false);
     }
 
     /// The access point is down: whatever is held would wait for nobody.
