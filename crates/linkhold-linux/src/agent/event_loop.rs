@@ -628,8 +628,8 @@ impl Core {
         self.nl80211 = Some(source);
     }
 
-    /// A configured interface has appeared, or is another one, or the Wi-Fi ports of a bridge are. nl80211 may have come with it, or anew, or not know the name that
-    /// it has now.
+    /// A configured interface has appeared or is another one, or the Wi-Fi ports of a bridge are. nl80211 may
+    /// have come with it, or anew, or not know the name that it has now.
     fn renew_nl80211(&mut self) {
         if let Some(snr) = &mut self.snr {
             snr.renew();
