@@ -6,6 +6,8 @@ use linkhold_results::stats::Estimate;
 pub(crate) struct Finding {
     pub measured: f64,
     pub ci95: Option<[f64; 2]>,
+    /// Of how many seeds.
+    pub seeds: usize,
     pub test: Test,
 }
 
@@ -43,13 +45,22 @@ impl Test {
 impl Finding {
     /// Whether the claim holds; `None` if the interval of the measured value contains a bound of the
     /// criterion, so that it cannot be told, if the value is not a number, or if the paper lacks the number
-    /// that the criterion needs. Without an interval the measured value decides.
+    /// that the criterion needs.
+    ///
+    /// The measured value of a single seed decides. Of several seeds it decides nothing where they have no
+    /// interval (a statistic that cannot be computed without one of them): but for an infinite value, which
+    /// no interval would bring within bounds.
     pub(crate) fn holds(&self, paper: Option<f64>) -> Option<bool> {
         let [least, greatest] = self.test.bounds(paper)?;
         if self.measured.is_nan() {
             return None;
         }
+        let undecided = self.seeds > 1 && self.ci95.is_none();
         let [low, high] = self.ci95.unwrap_or([self.measured; 2]);
+        if undecided {
+            let outside = self.measured < least || greatest < self.measured;
+            return (self.measured.is_infinite() && outside).then_some(false);
+        }
         if least <= low && high <= greatest {
             Some(true)
         } else if high < least || greatest < low {
@@ -100,7 +111,7 @@ pub(crate) fn ratio_over_seeds(
     let plain = over_seeds(seeds, test, statistic)?;
     let from_zero = |[low, high]: [f64; 2]| [low.max(0.0), high];
     let ci95 = match logarithm.ci95 {
-        Some([low, high]) => Some([low.exp(), high.exp()]),
+        Some([low, high]) => Some([low.exp(), high.exp()]).filter(|[_, high]| high.is_finite()),
         None => plain.ci95.map(from_zero),
     };
     Some(Finding { ci95, ..plain })
@@ -108,7 +119,7 @@ pub(crate) fn ratio_over_seeds(
 
 fn finding(estimate: Estimate, test: Test) -> Finding {
     // Adding zero turns a negative zero into a positive one.
-    Finding { measured: estimate.mean + 0.0, ci95: estimate.ci95, test }
+    Finding { measured: estimate.mean + 0.0, ci95: estimate.ci95, seeds: estimate.n, test }
 }
 
 /// The mean of `values` but the one at `left_out`.
@@ -128,7 +139,7 @@ mod tests {
     use super::*;
 
     fn judged(measured: f64, ci95: Option<[f64; 2]>, test: Test, paper: Option<f64>) -> Option<bool> {
-        Finding { measured, ci95, test }.holds(paper)
+        Finding { measured, ci95, seeds: if ci95.is_some() { 3 } else { 1 }, test }.holds(paper)
     }
 
     #[test]
@@ -208,14 +219,32 @@ mod tests {
     }
 
     #[test]
+    fn several_seeds_without_an_interval_decide_nothing_but_what_is_infinite() {
+        // Without the first seed theirs is nothing, and the ratio infinite.
+        let theirs = [5.0, 0.0, 0.0];
+        let ratio = |ours: [f64; 3]| {
+            move |left_out: Option<usize>| mean_without(&ours, left_out) / mean_without(&theirs, left_out)
+        };
+        let found = ratio_over_seeds(3, Test::AtLeast(1.0), ratio([9.0, 9.0, 9.0])).unwrap();
+        assert_eq!((found.ci95, found.holds(None)), (None, None), "{}", found.measured);
+        let most = ratio_over_seeds(3, Test::AtMost(1.0), ratio([9.0, 9.0, 9.0])).unwrap();
+        assert_eq!(most.holds(None), None);
+        // Theirs is nothing in every seed.
+        let infinite = |test| over_seeds(3, test, |_| f64::INFINITY).unwrap();
+        assert_eq!(infinite(Test::AtMost(1.0)).holds(None), Some(false));
+        assert_eq!(infinite(Test::Near).holds(Some(2.0)), Some(false));
+        assert_eq!(infinite(Test::AtLeast(1.0)).holds(None), None);
+    }
+
+    #[test]
     fn without_the_papers_number_a_claim_is_neither_confirmed_nor_denied() {
         for test in [Test::Near, Test::AtMostPaper] {
-            let found = Finding { measured: 3.0, ci95: Some([2.0, 4.0]), test };
+            let found = Finding { measured: 3.0, ci95: Some([2.0, 4.0]), seeds: 3, test };
             assert_eq!(found.holds(None), None);
             assert_eq!(found.criterion(None), "cannot be judged, because the paper gives no number");
             assert!(found.criterion(Some(3.0)).starts_with("holds if "));
         }
-        let bound = Finding { measured: 3.0, ci95: None, test: Test::AtLeast(1.0) };
+        let bound = Finding { measured: 3.0, ci95: None, seeds: 1, test: Test::AtLeast(1.0) };
         assert_eq!((bound.holds(None), bound.criterion(None).as_str()), (Some(true), "holds if at least 1"));
     }
 }

@@ -32,7 +32,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Sample standard deviation; not-a-number with fewer than two values.
     pub std: f64,
-    /// 95 % confidence interval of the mean; `None` with fewer than two values.
+    /// 95 % confidence interval of the mean; `None` with fewer than two values, or where an end of it is no
+    /// finite number.
     pub ci95: Option<[f64; 2]>,
 }
 
@@ -44,10 +45,7 @@ impl Estimate {
         let mean = values.iter().sum::<f64>() / n as f64;
         let std = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n as f64 - 1.0)).sqrt();
         let std = if n < 2 { f64::NAN } else { std };
-        let ci95 = t_quantile_975(n).map(|t| {
-            let half = t * std / (n as f64).sqrt();
-            [mean - half, mean + half]
-        });
+        let ci95 = t_quantile_975(n).and_then(|t| around(mean, t * std / (n as f64).sqrt()));
         Self { n, mean, std, ci95 }
     }
 
@@ -65,9 +63,7 @@ impl Estimate {
         let centre = partial.iter().sum::<f64>() / n as f64;
         let squares: f64 = partial.iter().map(|v| (v - centre).powi(2)).sum();
         let error = ((n as f64 - 1.0) / n as f64 * squares).sqrt();
-        let ci95 = t_quantile_975(n)
-            .filter(|_| error.is_finite() && value.is_finite())
-            .map(|t| [value - t * error, value + t * error]);
+        let ci95 = t_quantile_975(n).and_then(|t| around(value, t * error));
         let std = if ci95.is_some() { error * (n as f64).sqrt() } else { f64::NAN };
         Self { n, mean: value, std, ci95 }
     }
@@ -77,6 +73,12 @@ impl Estimate {
     pub fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[low, high]| (high - low) / 2.0)
     }
+}
+
+/// The interval of this half width, if both of its ends are finite.
+fn around(middle: f64, half: f64) -> Option<[f64; 2]> {
+    let ends = [middle - half, middle + half];
+    ends.iter().all(|end| end.is_finite()).then_some(ends)
 }
 
 /// The 97.5 % quantile of Student's t with `n − 1` degrees of freedom; `None` below two values.
@@ -347,6 +349,18 @@ mod tests {
         assert_eq!((one.mean, one.ci95), (3.0, None));
         assert!(one.std.is_nan() && Estimate::of(&[]).mean.is_nan());
         assert_eq!(paired_ratio(&[(2.0, 3.0)]), Some((1.5, None)));
+    }
+
+    #[test]
+    fn what_is_too_large_to_compute_with_has_no_interval() {
+        for values in [[1e308, 1e308], [1e308, -1e308], [f64::INFINITY, 1.0], [f64::NAN, 1.0]] {
+            assert_eq!(Estimate::of(&values).ci95, None, "{values:?}");
+        }
+        // Without the first repetition there is nothing to compute, or too much.
+        for partial in [f64::NAN, f64::INFINITY, 1e308] {
+            let statistic = |left_out: Option<usize>| if left_out == Some(0) { partial } else { -1e308 };
+            assert_eq!(Estimate::jackknife(3, statistic).ci95, None, "{partial}");
+        }
     }
 
     #[test]

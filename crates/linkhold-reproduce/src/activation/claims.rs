@@ -127,7 +127,7 @@ fn first_harmful(costs: &[Vec<f64>]) -> Option<Finding> {
     let measured = first(|[_, high]| *high < 0.0)?;
     let least = first(|[low, _]| *low < 0.0).unwrap_or(measured);
     let found = of(&[measured], Test::AtLeast(ABOVE_PAPER))?;
-    Some(Finding { ci95: Some([least, measured]), ..found })
+    Some(Finding { ci95: Some([least, measured]), seeds: costs.first().map_or(0, Vec::len), ..found })
 }
 
 pub(super) fn harm(grid: &Grid, claim: &str) -> Option<Finding> {
