@@ -6,6 +6,7 @@
 //! - [`testbed`]: a scenario in real time against the kernel's own TCP and UDP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
 //! - [`rights`]: what the calling process may do; [`signals`]: which signals end it.
+//! - [`json`]: JSON that people write, refused with key and remedy.
 //! - [`claims`]: names that one process of a network namespace has at a time.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
@@ -17,6 +18,7 @@ pub mod doctor;
 mod ethtool;
 pub mod host;
 pub mod interfaces;
+pub mod json;
 pub mod netns;
 mod punctual;
 pub mod rights;

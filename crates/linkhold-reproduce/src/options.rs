@@ -72,10 +72,12 @@ impl Progress for Silent {
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// No figure has that name.
-    #[error("no figure called `{wanted}`; there are: {known}")]
+    #[error("no figure called `{wanted}`; {} are: {known}", match .near { Some(near) => format!("did you mean `{near}`? There"), None => "there".to_owned() })]
     Unknown {
         /// The name that was asked for.
         wanted: String,
+        /// The name that it may be a slip of.
+        near: Option<String>,
         /// Every id, comma-separated.
         known: String,
     },

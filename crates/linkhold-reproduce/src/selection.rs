@@ -1,5 +1,7 @@
 //! Every figure of every paper by its name, and which of them are asked for.
 
+use linkhold_core::text::did_you_mean;
+
 use crate::figure::{FigureSpec, PaperSpec};
 use crate::options::ReproduceError;
 use crate::{activation, cr_aware, crahn, dsasync, lookahead};
@@ -33,6 +35,25 @@ pub struct Selection<'a> {
     pub figures: &'a [String],
 }
 
+/// The paper, or the figure of `known`, that `wanted` may be a slip of. Figures are named alone or after
+/// their paper, and are looked for as `wanted` is written. Another number is no slip, but another figure.
+fn near(wanted: &str, known: &[String]) -> Option<String> {
+    let near = match wanted.split_once('/') {
+        Some((paper, figure)) => {
+            let paper = did_you_mean(paper, PAPERS.iter().map(|paper| paper.name))?;
+            let of_paper = known.iter().filter_map(|id| id.strip_prefix(paper)?.strip_prefix('/'));
+            format!("{paper}/{}", did_you_mean(figure, of_paper)?)
+        }
+        None => {
+            let figures = known.iter().filter_map(|id| Some(id.split_once('/')?.1));
+            let papers = PAPERS.iter().map(|paper| paper.name);
+            did_you_mean(wanted, papers.chain(figures))?.to_owned()
+        }
+    };
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    (digits(&near) == digits(wanted)).then_some(near)
+}
+
 /// The figures that `selection` names, in the papers' order.
 pub(crate) fn chosen(
     selection: &Selection<'_>,
@@ -45,10 +66,15 @@ pub(crate) fn chosen(
         |name: &str, paper: &PaperSpec, figure: &FigureSpec| name == figure.id || name == id(paper, figure);
     let all: Vec<_> = every().filter(|(paper, figure)| of_selector(paper, figure)).collect();
     let unknown = |wanted: &str, known: Vec<String>| {
-        Err(ReproduceError::Unknown { wanted: wanted.to_owned(), known: known.join(", ") })
+        let near = near(wanted, &known);
+        Err(ReproduceError::Unknown { wanted: wanted.to_owned(), near, known: known.join(", ") })
     };
     if all.is_empty() {
-        return unknown(selection.selector.unwrap_or_default(), figure_ids());
+        let wanted = selection.selector.unwrap_or_default();
+        let paper = wanted.split_once('/').map_or("", |(paper, _)| paper);
+        let (of_paper, every): (Vec<_>, Vec<_>) =
+            figure_ids().into_iter().partition(|id| id.split_once('/').is_some_and(|(of, _)| of == paper));
+        return unknown(wanted, if of_paper.is_empty() { every } else { of_paper });
     }
     if let Some(name) = selection
         .figures

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -9,6 +10,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use linkhold_core::quantity::{BYTES, bit_rate, bytes, decibels, duration};
+use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
@@ -18,7 +20,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  it worked
   1  a run failed, or its results could not be written
-  2  bad input: the command line, the scenario or a trace; nothing was written";
+  2  bad input: the command line, the scenario or a trace; nothing was written
+  128 + a signal's number  stopped by it, as by Ctrl-C (130)";
 
 /// Keeps TCP fast across radio links that fall silent.
 #[derive(Debug, Parser)]
@@ -45,7 +48,8 @@ Exit codes:
         Exit codes:\n  \
         0  it worked\n  \
         1  a run failed, or its results could not be written\n  \
-        2  bad input: the command line, the scenario or a trace; nothing was written"
+        2  bad input: the command line, the scenario or a trace; nothing was written\n  \
+        128 + a signal's number  stopped by it, as by Ctrl-C (130)"
 )]
 pub struct Cli {
     /// What to do.
@@ -123,7 +127,8 @@ pub enum Command {
         Exit codes:\n  \
         0  it worked\n  \
         1  a run failed, or its results could not be written\n  \
-        2  bad input: the command line, the scenario or a trace; nothing was written"
+        2  bad input: the command line, the scenario or a trace; nothing was written\n  \
+        130  stopped by Ctrl-C (SIGTERM: 143, SIGHUP: 129); nothing was written, or all just before"
 )]
 pub struct RunArgs {
     /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
@@ -136,7 +141,7 @@ pub struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u32>(1..=10_000))]
     pub seeds: u32,
     #[arg(long, hide = true, allow_hyphen_values = true, value_parser = one_seed)]
     pub seed: Option<u64>,
@@ -144,7 +149,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "CASE")]
     pub baseline: Option<String>,
     /// Threads [default: one per core]; their number does not change the results.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
     pub threads: Option<u16>,
     /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out or --pcap.
     #[arg(long)]
@@ -196,7 +201,9 @@ const MAX_FIRST_SEED: u64 = (1 << 53) - 10_000;
         0  it was measured, whether the claims hold or not\n  \
         1  a run failed, or its results could not be written; against a kernel, finished runs are reported all the \
            same, and kept for --resume\n  \
-        2  bad input; nothing was written"
+        2  bad input; nothing was written\n  \
+        130  stopped by Ctrl-C (SIGTERM: 143, SIGHUP: 129); nothing was written, or all just before;\n       \
+             against a kernel only by a second one: the first ends the runs in order (1)"
 )]
 pub struct ReproduceArgs {
     /// A paper (dsasync, cr-aware, crahn, activation, lookahead) or one of its figures (dsasync/fig4)
@@ -214,17 +221,17 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub quick: bool,
     /// Repetitions [default: 10, of cr-aware and activation 100; with --quick 3].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1..=1000))]
     pub seeds: Option<u32>,
     /// Seed of the first repetition, a whole number; each further one takes the next. The pages of
     /// reproductions/ were measured from seed 1 on; other seeds show whether their claims hold there, too.
-    #[arg(long, value_name = "N", default_value_t = linkhold_reproduce::FIRST_SEED, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=MAX_FIRST_SEED))]
+    #[arg(long, value_name = "N", default_value_t = linkhold_reproduce::FIRST_SEED, allow_negative_numbers = true, value_parser = whole::<u64>(0..=MAX_FIRST_SEED))]
     pub first_seed: u64,
     /// Threads of the simulator [default: one per core]; their number does not change the results.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
     pub threads: Option<u16>,
     /// With --stack linux: runs side by side [default: as many as this machine keeps up with].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
     pub jobs: Option<u16>,
     /// With --stack linux: do not run again what a command with the same --out has finished before.
     #[arg(long)]
@@ -500,6 +507,7 @@ pub enum SignalEvent {
     /// A station was heard at this signal-to-noise ratio.
     Snr {
         /// The station's address.
+        #[arg(value_parser = address)]
         station: IpAddr,
         /// The ratio, as in 17.5dB or -3dB; a number alone is dB, too.
         #[arg(allow_hyphen_values = true, value_parser = parse_decibels)]
@@ -517,12 +525,13 @@ pub enum SignalEvent {
         #[arg(long, value_name = "TIME", default_value = "0s", allow_hyphen_values = true, value_parser = duration)]
         next_in: Duration,
         /// Only this station is quiet [default: all].
-        #[arg(long, value_name = "ADDRESS")]
+        #[arg(long, value_name = "ADDRESS", value_parser = address)]
         station: Option<IpAddr>,
     },
     /// A station got an uplink grant.
     Grant {
         /// The station's address.
+        #[arg(value_parser = address)]
         station: IpAddr,
         /// How much it may send, as in 1500B.
         #[arg(allow_hyphen_values = true, value_parser = bytes)]
@@ -534,7 +543,7 @@ pub enum SignalEvent {
     /// Room in the radio's transmit queue: packets leave the agent only as far as they fit.
     Room {
         /// Packets that fit.
-        #[arg(allow_negative_numbers = true)]
+        #[arg(allow_negative_numbers = true, value_parser = whole::<u32>(0..=u64::from(u32::MAX)))]
         packets: u32,
         /// Bytes that fit, as in 150kB.
         #[arg(allow_hyphen_values = true, value_parser = bytes)]
@@ -546,7 +555,7 @@ pub enum SignalEvent {
 #[derive(Debug, Args)]
 pub struct SilenceArgs {
     /// Only this station is silent, named by one of its addresses [default: all].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub station: Option<IpAddr>,
     /// Why: sensing, primary-user, channel-switch, fade or grant.
     #[arg(long, default_value = "primary-user", value_parser = Listed(causes).try_map(parse_cause),
@@ -613,6 +622,23 @@ fn parse_decibels(text: &str) -> Result<f32, String> {
             "\"{text}\" is no ratio of a radio; write one from -{MAX_DECIBELS}dB to {MAX_DECIBELS}dB"
         )),
         Err(_) => decibels(text).map(|db| db as f32).map_err(|error| error.to_string()),
+    }
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    let shown = shorten(text);
+    text.parse().map_err(|_| format!("{shown:?} is no IP address; write one such as 192.168.7.20"))
+}
+
+/// Reads a whole number within `range`. What clap says of one that is not whole would not say what is right.
+pub fn whole<T: TryFrom<u64> + 'static>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
     }
 }
 

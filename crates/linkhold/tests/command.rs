@@ -485,7 +485,10 @@ fn a_signal_leaves_nothing_unfinished() {
     for (arguments, signal, status) in
         [run, log, reproduce].into_iter().flat_map(|command| [(command, "INT", 130), (command, "TERM", 143)])
     {
-        let mut child = std::process::Command::new(&program)
+        // Who runs the tests may ignore SIGINT, as a shell in the background does, and so would the program.
+        let mut child = std::process::Command::new("env")
+            .args(["--default-signal=INT", "--"])
+            .arg(&program)
             .args(arguments.split(' '))
             .current_dir(folder.path())
             .stdout(Stdio::null())
@@ -505,6 +508,214 @@ fn a_signal_leaves_nothing_unfinished() {
         assert!(sent.success());
         assert_eq!(child.wait().expect("it ended").code(), Some(status), "{arguments}: {signal}");
         assert_eq!(names(folder.path()), ["s.toml"], "{arguments}: {signal}");
+    }
+}
+
+/// Waits up to 20 s.
+#[track_caller]
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn send(signal: &str, child: &std::process::Child) {
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-s", signal, &id]).status();
+    assert!(sent.expect("kill is there").success());
+}
+
+/// `nohup` and a script's `&` have signals ignored. Linux keeps one that is blocked all the same.
+#[test]
+fn a_signal_that_the_program_was_started_without_does_not_end_it() {
+    let long = SCENARIO
+        .replace("\"2s\"", "\"2000min\"")
+        .replace("[radio]", "output.series_interval = \"10s\"\n[radio]");
+    let program = assert_cmd::cargo::cargo_bin("linkhold");
+    for ignored in ["HUP", "INT"] {
+        let folder = TempDir::new().expect("a temporary folder");
+        fs::write(folder.path().join("s.toml"), &long).expect("written");
+        let script = format!("trap '' {ignored}; exec \"$0\" run s.toml --out results");
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .arg(&program)
+            .current_dir(folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        wait_until("it began", || names(folder.path()).len() > 1);
+        send(ignored, &child);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(child.try_wait().expect("asked"), None, "{ignored} ended it");
+        send("TERM", &child);
+        assert_eq!(child.wait().expect("it ended").code(), Some(143), "{ignored}");
+        assert_eq!(names(folder.path()), ["s.toml"], "{ignored}");
+    }
+}
+
+/// Captures of an older run are many files to remove: a signal meanwhile leaves the old results or the new.
+#[test]
+fn a_signal_while_results_are_replaced_leaves_all_of_the_old_or_all_of_the_new() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let out = folder.path().join("out");
+    fs::create_dir(&out).expect("made");
+    fs::write(out.join("run.json"), "old").expect("written");
+    let captures = 20_000;
+    for seed in 0..captures {
+        fs::write(out.join(format!("old-seed{seed}.pcapng")), "").expect("written");
+    }
+    let changed = || {
+        let about = out.metadata().expect("there");
+        (about.mtime(), about.mtime_nsec())
+    };
+    let untouched = changed();
+    let mut child = std::process::Command::new("env")
+        .args(["--default-signal=INT", "--"])
+        .arg(assert_cmd::cargo::cargo_bin("linkhold"))
+        .args(["run", "s.toml", "--out", "out"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    // First by the hidden folder that is made in it, then by the results.
+    wait_until("the hidden folder is made", || changed() != untouched);
+    let made = changed();
+    wait_until("the results are moved", || changed() != made);
+    send("INT", &child);
+    let status = child.wait().expect("it ended").code();
+    assert!(matches!(status, Some(0 | 130)), "{status:?}");
+    let left = names(&out);
+    let old = left.iter().filter(|name| name.starts_with("old-seed")).count();
+    if fs::read(out.join("run.json")).expect("there") == b"old" {
+        assert_eq!(left.len(), captures + 1, "{old} old captures with old results");
+    } else {
+        assert_eq!(old, 0, "old captures with new results");
+        let new = [
+            "flows.parquet",
+            "report.html",
+            "run.json",
+            "scenario.toml",
+            "series.parquet",
+            "silences.parquet",
+        ];
+        assert_eq!(left, new);
+    }
+}
+
+/// Editors of Windows write a byte order mark before a text.
+#[test]
+fn a_scenario_with_a_byte_order_mark_is_kept_so_that_it_can_be_read() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), format!("\u{feff}{SCENARIO}")).expect("written");
+    linkhold(folder.path(), &["run", "s.toml", "--out", "one"]).assert().success();
+    let of = |file: &str| json(folder.path(), &["run", file, "--json"])["runs"].clone();
+    assert_eq!(of("one/scenario.toml"), of("s.toml"));
+    let kept = fs::read_to_string(folder.path().join("one/scenario.toml")).expect("read");
+    assert!(kept.ends_with(SCENARIO) && !kept.contains('\u{feff}'), "{kept}");
+    let wrong = format!("\u{feff}{}", SCENARIO.replace("phy_rate", "phyrate"));
+    refused(&wrong, &[], RUN, "s.toml:5:1: radio.phyrate: unknown key");
+}
+
+/// A device that never ends, or a disk image by mistake, is refused before it takes all memory.
+#[test]
+fn what_is_too_large_or_no_text_is_refused() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let sparse = |name: &str, length: u64| {
+        fs::File::create(folder.path().join(name)).expect("made").set_len(length).expect("a sparse file");
+    };
+    sparse("large", 17 << 20);
+    sparse("huge", (1 << 30) + 1);
+    fs::write(folder.path().join("binary"), b"\xff").expect("written");
+    let batch = |file| ["testbed", "--batch", file, "--out", "o"];
+    for (args, message) in [
+        (&["agent", "check", "large"][..], "large: it is larger than 16 MiB"),
+        (&["agent", "check", "/dev/zero"], "/dev/zero: it is larger than 16 MiB"),
+        (&["host", "check", "large"], "large: it is larger than 16 MiB"),
+        (&["host", "check", "/dev/zero"], "/dev/zero: it is larger than 16 MiB"),
+        (&["host", "check", "binary"], "binary:1:1: this is not text (UTF-8); save the file as UTF-8"),
+        (&["agent", "check", "."], ".: it is a folder"),
+        (&batch("large"), "large: cannot read it: it is larger than 16 MiB"),
+        (&batch("/dev/zero"), "/dev/zero: cannot read it: it is larger than 16 MiB"),
+        (&batch("binary"), "binary:1:1: this is not text (UTF-8); save the file as UTF-8"),
+        (&["pu-log", "check", "huge"], "huge: cannot read it: it is larger than 1 GiB"),
+    ] {
+        let output = linkhold(folder.path(), args).timeout(std::time::Duration::from_secs(20)).output();
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && told.contains(message), "{args:?}: {told}");
+    }
+}
+
+#[test]
+fn a_batch_that_is_wrong_is_refused_with_its_place_its_key_and_what_is_right() {
+    for (batch, message) in [
+        ("{}", "b.json:1:1: expected a list, got an object; write one in brackets: [...]"),
+        (
+            r#"[{"name": "x", "scenario": "s.toml", "cc": "bbr"}]"#,
+            r#"b.json:1:48: [0].cc: expected a list, got "bbr"; write ["bbr"]"#,
+        ),
+        (
+            "[{\"name\": \"x\",\n\"scenaro\": \"s.toml\"}]",
+            "b.json:2:9: [0].scenaro: unknown key `scenaro`; did you mean `scenario`?",
+        ),
+        (
+            r#"[{"name": "x", "scenario": "s.toml", "seeds": 1.5}]"#,
+            "[0].seeds: 1.5 is no whole number; write one from 0 to 4294967295",
+        ),
+        (r#"[{"name": "x"}]"#, "[0]: the key `scenario` is missing; write it"),
+        (r#"[{"name": "x""#, "b.json:1:13: this is not JSON: EOF while parsing an object"),
+    ] {
+        let args = ["testbed", "--batch", "b.json", "--out", "o"];
+        refused(SCENARIO, &[("b.json", batch)], &args, message);
+    }
+}
+
+#[test]
+fn what_a_wrong_argument_should_be_is_said() {
+    let whole = |least: u64, most: u64| format!("write a whole number from {least} to {most}");
+    let address = "\"foo\" is no IP address; write one such as 192.168.7.20";
+    for (args, message) in [
+        (&["signal", "freeze", "--station", "foo"][..], address.to_owned()),
+        (&["signal", "snr", "foo", "17dB"], address.to_owned()),
+        (&["signal", "grant", "foo", "1500B"], address.to_owned()),
+        (&["signal", "room", "many", "1500B"], whole(0, u32::MAX.into())),
+        (&["run", "s.toml", "--seeds", "1.5"], whole(1, 10_000)),
+        (&["run", "s.toml", "--seeds", "10001"], whole(1, 10_000)),
+        (&["run", "s.toml", "--threads", "0"], whole(1, 1024)),
+        (&["testbed", "s.toml", "--seeds", "1e3"], whole(1, 10_000)),
+        (&["reproduce", "dsasync", "--seeds", "0"], whole(1, 1000)),
+        (&["reproduce", "dsasync", "--first-seed", "-1"], whole(0, (1 << 53) - 10_000)),
+        (&["pu-log", "generate", "--seed", "-1"], whole(0, u64::MAX)),
+        (
+            &["agent", "replay", "s.toml"],
+            "s.toml: this is no recording; make one with `linkhold agent --config FILE --record FILE`"
+                .to_owned(),
+        ),
+    ] {
+        refused(SCENARIO, &[], args, &message);
+    }
+}
+
+#[test]
+fn a_figure_that_is_nearly_right_is_suggested() {
+    for (args, message) in [
+        (
+            &["reproduce", "dsasinc"][..],
+            "no figure called `dsasinc`; did you mean `dsasync`? There are: dsasync/",
+        ),
+        (&["reproduce", "dsasinc/fig4"], "did you mean `dsasync/fig4`?"),
+        (&["reproduce", "dsasync/fgi4"], "did you mean `dsasync/fig4`?"),
+        // Another number is another figure, and no slip; of a paper that is right only its figures are listed.
+        (&["reproduce", "dsasync/fig99"], "fig7, dsasync/fig8, dsasync/sensitivity\n"),
+        (&["reproduce", "dsasync", "--figure", "overhaed"], "did you mean `overhead`?"),
+        (&["reproduce", "colour"], "no figure called `colour`; there are: dsasync/"),
+    ] {
+        refused(SCENARIO, &[], args, message);
     }
 }
 
@@ -631,6 +842,12 @@ fn numbers_get_the_interval_of_the_reports() {
     assert!((high - 5.5 - 2.262_157 * 3.027_650_35 / 10_f64.sqrt()).abs() < 1e-5, "{high}");
     assert_eq!((&lines[1]["mean"], lines[1]["ci95"].is_null()), (&7.0.into(), true));
     assert!(lines[2]["mean"].is_null());
+    // What is too large to compute with has a mean at most.
+    let huge = ask("1e308 1e308\n1e308 -1e308\n");
+    assert!(huge.status.success());
+    for line in String::from_utf8_lossy(&huge.stdout).lines() {
+        assert!(line.contains("\"ci95\":null"), "{line}");
+    }
     let wrong = ask("1 2\n3 many\n");
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
@@ -727,7 +944,7 @@ fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
         (&["freeze", "--for", "1s", "--expected", "1s"], "cannot be used with"),
         (&["freeze", "--expected", "-1s"], "\"-1s\" is negative"),
         (&["room", "-5", "1kB"], "invalid value '-5' for '<PACKETS>'"),
-        (&["thaw", "--station", "kitchen"], "invalid IP address"),
+        (&["thaw", "--station", "kitchen"], "is no IP address; write one such as 192.168.7.20"),
         (&["switch", "54Mbit/s", "--efficiency", "1.5"], "above 0 and at most 1"),
         (
             &["snr", "10.0.0.5", "loud"],

@@ -10,8 +10,8 @@ mod model;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use linkhold_scenario::FileError;
 use linkhold_scenario::read::read_file;
+use linkhold_scenario::{FileError, input};
 
 pub use file::{others_can_follow, runs_on_a_router};
 pub use host_file::runs_on_a_host;
@@ -60,7 +60,7 @@ impl AgentConfig {
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load(path: &Path) -> Result<Self, AgentConfigError> {
         let (path, text) = text_of(path, "agent")?;
-        Self::parse(path, &text)
+        Self::parse(&path, &text)
     }
 
     /// Reads and checks the file of `linkhold host`, `-` being standard input.
@@ -69,7 +69,7 @@ impl AgentConfig {
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load_host(path: &Path) -> Result<Self, AgentConfigError> {
         let (path, text) = text_of(path, "host")?;
-        Self::parse_host(path, &text)
+        Self::parse_host(&path, &text)
     }
 
     /// Checks the text of a host's file; `path` is for messages.
@@ -105,19 +105,18 @@ fn refuse_scenario(path: &Path, text: &str) -> Result<(), AgentConfigError> {
 }
 
 /// What messages call the file, and its text.
-fn text_of<'a>(path: &'a Path, command: &'static str) -> Result<(&'a Path, String), AgentConfigError> {
-    let (shown, text) = match path.to_str() {
-        Some("-") => (Path::new("<stdin>"), std::io::read_to_string(std::io::stdin().lock())),
-        _ => (path, std::fs::read_to_string(path)),
-    };
-    let text = text.map_err(|source| {
-        let path = shown.to_owned();
-        match source.kind() {
-            ErrorKind::NotFound => AgentConfigError::Absent { path, command },
-            _ => AgentConfigError::Read { path, source },
+fn text_of(path: &Path, command: &'static str) -> Result<(PathBuf, String), AgentConfigError> {
+    let shown = PathBuf::from(input::shown(path));
+    match input::read(path, input::MAX_WRITTEN) {
+        Ok(bytes) => {
+            let text = input::text(bytes, &shown.display().to_string())?;
+            Ok((shown, text))
         }
-    })?;
-    Ok((shown, text))
+        Err(source) if source.kind() == ErrorKind::NotFound => {
+            Err(AgentConfigError::Absent { path: shown, command })
+        }
+        Err(source) => Err(AgentConfigError::Read { path: shown, source }),
+    }
 }
 
 #[cfg(test)]

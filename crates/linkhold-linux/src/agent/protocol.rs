@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stations::SHARED;
+use crate::json;
 
 /// Longest line, bytes; a client that sends a longer one is cut off.
 pub const MAX_LINE: usize = 4096;
@@ -357,8 +358,13 @@ pub(super) fn shorten(text: &str) -> String {
 /// # Errors
 /// What is wrong, in words for the client.
 pub fn parse_line(line: &[u8]) -> Result<Message, String> {
-    let message: Message =
-        serde_json::from_slice(line).map_err(|error| format!("not a message of linkhold: {error}"))?;
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return Err(
+            "not a message of linkhold: write one JSON object a line, as `linkhold agent schema` says"
+                .to_owned(),
+        );
+    }
+    let message: Message = json::read(line).map_err(|error| error.to_string())?;
     match (&message.event, &message.query) {
         (None, None) => return Err("neither `event` nor `query`".to_owned()),
         (Some(_), Some(_)) => return Err("`event` and `query` in one line".to_owned()),
@@ -474,8 +480,25 @@ mod tests {
             ),
             (br#"{"event":{"sensing":{"period_s":1,"duration_s":1}}}"#, "leaves no time to transmit"),
             (br#"{"event":{"snr":{"station":"10.0.0.5","db":500}}}"#, "`db` must be between -200 and 200"),
-            (br#"{"event":{"freeze":{"until":3}}}"#, "unknown field `until`"),
-            (br#"{"event":{"freeze":{"cause":"boredom"}}}"#, "no cause; write one of sensing"),
+            (
+                br#"{"event":{"freeze":{"until":3}}}"#,
+                "event.freeze.until: unknown key `until`; there are: scope, cause, expected_s, for_s",
+            ),
+            (
+                br#"{"event":{"freeze":{"for_s":"5ms"}}}"#,
+                "event.freeze.for_s: \"5ms\" is no number; write seconds, such as 0.005",
+            ),
+            (br#"{"event":{"frieze":{}}}"#, "event: unknown name `frieze`; did you mean `freeze`?"),
+            (
+                br#"{"event":"freeze"}"#,
+                "event.freeze: expected an object, got its name alone; write one in braces",
+            ),
+            (br#"{"event":7}"#, "event: expected an object with one key, the name of what is meant"),
+            (br#"{"event":"#, "this is not JSON: EOF while parsing"),
+            (
+                br#"{"event":{"freeze":{"cause":"boredom"}}}"#,
+                "event.freeze.cause: \"boredom\" is no cause; write one of sensing",
+            ),
             (br#"{"event":{"thaw":{"scope":"everybody"}}}"#, "neither \"network\" nor an IP address"),
             (br#"{"event":{"switch":{"capacity_bps":0}}}"#, "must be above 0"),
             (br#"{"event":{"thaw":{}},"source":"a b"}"#, "`source` must be"),

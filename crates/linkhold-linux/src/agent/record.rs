@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use linkhold_core::log::{LogReader, MAGIC, Recorder, replay_log};
+use linkhold_core::log::{LogError, LogReader, MAGIC, Recorder, replay_log};
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::Value;
@@ -360,9 +360,16 @@ pub enum ReplayError {
 pub fn replay(path: &Path) -> Result<Replayed, ReplayError> {
     let unreadable = |message: String| ReplayError::Unreadable { path: path.to_owned(), message };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut log = LogReader::new(BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
-    let recorded: Recorded =
-        log.header().config().map_err(|_| unreadable("no recording of an agent".to_owned()))?;
+    let no_recording = || {
+        unreadable(
+            "this is no recording; make one with `linkhold agent --config FILE --record FILE`".to_owned(),
+        )
+    };
+    let mut log = LogReader::new(BufReader::new(file)).map_err(|error| match error {
+        LogError::NotALog => no_recording(),
+        other => unreadable(other.to_string()),
+    })?;
+    let recorded: Recorded = log.header().config().map_err(|_| no_recording())?;
     let parse = if recorded.host { AgentConfig::parse_host } else { AgentConfig::parse };
     let config = parse(path, &recorded.config).map_err(|error| unreadable(error.to_string()))?;
     let mut mechanism =

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,8 +12,10 @@ use clap::{Args, Subcommand, ValueHint};
 use linkhold_core::quantity::duration;
 use linkhold_core::time::Duration;
 use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity, PuLog};
+use linkhold_scenario::input;
 use nix::unistd::{AccessFlags, access};
 
+use crate::cli::whole;
 use crate::output::print;
 use crate::program::VERSION;
 use crate::{Failure, interrupt};
@@ -34,7 +36,7 @@ pub enum PuLogCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         log: PathBuf,
         /// Bands that there are; a user on a higher one is an error [default: the highest in the log].
-        #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+        #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
         bands: Option<u16>,
     },
 }
@@ -43,7 +45,7 @@ pub enum PuLogCommand {
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// Number of bands.
-    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
     bands: u16,
     /// Death rate, 1/s: users are on for 1/alpha on average. One for all bands, or one for each with commas
     /// between.
@@ -57,7 +59,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     duration: Duration,
     /// Users on each band.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u32>(0..=u64::from(u32::MAX)))]
     users_per_band: u32,
     /// Users are anywhere in this rectangle, metres.
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1000x1000", conflicts_with = "place")]
@@ -69,7 +71,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "WATTS", default_value_t = 1.0, allow_negative_numbers = true)]
     power: f64,
     /// Seed of times and places.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// The log to write; it appears whole or not at all [default: standard output].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -195,13 +197,9 @@ fn fill(file: &mut File, head: &str, log: &PuLog) -> io::Result<()> {
 }
 
 fn check(path: &Path, bands: Option<u16>) -> Result<(), Failure> {
-    let (shown, read) = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        ("<stdin>".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
-    } else {
-        (path.display().to_string(), std::fs::read(path))
-    };
-    let bytes = read.map_err(|error| Failure::BadInput(format!("{shown}: cannot read it: {error}")))?;
+    let shown = input::shown(path);
+    let bytes = input::read(path, input::MAX_RECORDED)
+        .map_err(|error| Failure::BadInput(format!("{shown}: cannot read it: {error}")))?;
     let log = PuLog::parse(&bytes, bands)
         .map_err(|error| Failure::BadInput(format!("{shown}:{}: {}", error.line, error.kind)))?;
     print(&format!("{shown}: OK\n{}", describe(&log)))

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
+use linkhold_linux::json;
 use linkhold_linux::testbed::cells::{
     Cell, Fleet, FleetError, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
@@ -18,9 +19,10 @@ use linkhold_linux::testbed::seats::missing_for;
 use linkhold_linux::testbed::signals::stop_on_signals;
 use linkhold_results::table::run_table;
 use linkhold_results::{CompareRow, Program, RunRecord, RunReport, RunSeries, ScenarioInfo, compare};
-use linkhold_scenario::{Case, Scenario};
+use linkhold_scenario::{Case, Scenario, input};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::whole;
 use crate::output::{OutputFolder, print, width};
 use crate::program::program;
 use crate::progress::bar;
@@ -45,15 +47,17 @@ use crate::{Failure, interrupt};
     after_long_help = "Examples:\n  \
         linkhold testbed scenarios/demo.toml\n  \
         linkhold testbed scenarios/dsasync-downlink.toml --cc reno,cubic,bbr --seeds 3 --resume\n  \
-        linkhold testbed scenarios/demo.toml --set wired.rtt=100ms --json | jq '.runs[].linux.counters'\n  \
+        linkhold testbed scenarios/demo.toml --set wired.rtt=50ms --json | jq '.runs[].linux.counters'\n  \
         linkhold testbed scenarios/demo.toml --pcap --jobs 1\n  \
         linkhold testbed --batch many.json --out out/many --resume --json\n\n\
         A batch is a JSON file: a list with an object for each scenario, whose keys mean what those options mean:\n  \
-        [{\"name\": \"far\", \"scenario\": \"scenarios/demo.toml\", \"cc\": [\"bbr\"], \"set\": [\"wired.rtt=100ms\"], \"seeds\": 3}]\n\n\
+        [{\"name\": \"far\", \"scenario\": \"scenarios/demo.toml\", \"cc\": [\"bbr\"], \"set\": [\"wired.rtt=200ms\"], \"seeds\": 3}]\n\n\
         Exit codes:\n  \
         0  it worked\n  \
         1  a run failed, the host was too slow, or it was stopped; finished cells are reported, and kept for --resume\n  \
-        2  bad input: the command line, the scenario or a trace; nothing was written"
+        2  bad input: the command line, the scenario or a trace; nothing was written\n  \
+        130  stopped by a second Ctrl-C (143 by SIGTERM, 129 by SIGHUP), or 10 s after the first one: nothing was\n       \
+             reported; finished cells are kept for --resume"
 )]
 pub struct TestbedArgs {
     /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
@@ -66,7 +70,8 @@ pub struct TestbedArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
           conflicts_with_all = ["scenario", "cc", "set", "seeds", "baseline", "pcap"])]
     pub batch: Option<PathBuf>,
-    /// Run nothing: report the cells of the batch that are finished on this release of the kernel.
+    /// With --batch and --resume: run nothing, and report the cells of the batch that are finished on this
+    /// release of the kernel.
     #[arg(long, requires_all = ["batch", "resume"])]
     pub known: bool,
     /// Congestion controls of the senders, as the kernel calls them [default: the scenario's tcp.congestion].
@@ -76,7 +81,7 @@ pub struct TestbedArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(SEEDS))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u32>(SEEDS))]
     pub seeds: u32,
     #[arg(long, hide = true, allow_hyphen_values = true, value_parser = crate::cli::one_seed)]
     pub seed: Option<u64>,
@@ -84,7 +89,7 @@ pub struct TestbedArgs {
     #[arg(long, value_name = "CASE")]
     pub baseline: Option<String>,
     /// Runs side by side [default: as many as this machine keeps up with, starting with one per core].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
     pub jobs: Option<u16>,
     /// Do not run again what a run into the same folder has finished before on this release of the kernel.
     #[arg(long)]
@@ -93,7 +98,8 @@ pub struct TestbedArgs {
     /// --resume.
     #[arg(long)]
     pub json: bool,
-    /// Folder for report and data [default: out/NAME-linux].
+    /// Folder for report and data [default: out/NAME-linux]; --batch has no default, and keeps only finished
+    /// cells there.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Also write every run's packets as pcapng, as both sides see them, for Wireshark.
@@ -102,7 +108,7 @@ pub struct TestbedArgs {
 }
 
 /// Repetitions that can be asked for.
-const SEEDS: RangeInclusive<i64> = 1..=10_000;
+const SEEDS: RangeInclusive<u64> = 1..=10_000;
 
 /// One entry of a batch, or the command line.
 #[derive(Debug, Deserialize)]
@@ -332,7 +338,7 @@ fn jobs_of(file: &Path, entries: Vec<Entry>) -> Result<Vec<Job>, Failure> {
         let job = if names.contains(&name) {
             let told = "there is an entry of that name already; give each a name of its own";
             Err(Failure::BadInput(told.to_owned()))
-        } else if SEEDS.contains(&i64::from(entry.seeds)) {
+        } else if SEEDS.contains(&u64::from(entry.seeds)) {
             Job::new(entry)
         } else {
             let told = format!("seeds: {} is too few or too many; write 1 to {}", entry.seeds, SEEDS.end());
@@ -345,12 +351,20 @@ fn jobs_of(file: &Path, entries: Vec<Entry>) -> Result<Vec<Job>, Failure> {
     Ok(jobs)
 }
 
+/// Reads the file of a batch.
+fn entries_of(file: &Path) -> Result<Vec<Entry>, Failure> {
+    let shown = input::shown(file);
+    let bytes = input::read(file, input::MAX_WRITTEN)
+        .map_err(|error| Failure::BadInput(format!("{shown}: cannot read it: {error}")))?;
+    let text = input::text(bytes, &shown).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    json::read(text.as_bytes())
+        .map_err(|error| Failure::BadInput(format!("{shown}:{}:{}: {error}", error.line, error.column)))
+}
+
 /// Runs the cells of all entries in one fleet, so that the last cells of an entry do not run alone.
 fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
-    let bad = |error: String| Failure::BadInput(format!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
-    let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let jobs = jobs_of(file, entries)?;
+    let jobs = jobs_of(file, entries_of(file)?)?;
     let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
     let (outcomes, failure) = if args.known {
         let fleet = args.fleet(args.out.as_deref()).with(Arc::default())?;
