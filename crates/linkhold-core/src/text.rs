@@ -33,26 +33,31 @@ pub fn did_you_mean<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Levenshtein distance. A text longer than any of our names counts as far away, so that hostile input costs
-/// nothing.
+/// Number of characters that are wrong, missing or too many, two that are swapped counting once (Damerau and
+/// Levenshtein's distance, restricted to swaps of neighbours). A text longer than any of our names counts as
+/// far away, so that hostile input costs nothing.
 fn edit_distance(a: &str, b: &str) -> usize {
     if a.len() > 64 {
         return usize::MAX;
     }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, &to) in row.iter_mut().skip(1).zip(&b) {
-            let same = if from.eq_ignore_ascii_case(&to) { diagonal } else { diagonal + 1 };
-            diagonal = *cell;
-            left = same.min(left + 1).min(diagonal + 1);
-            *cell = left;
+    let [a, b] = [a, b].map(|text| text.chars().collect::<Vec<char>>());
+    // Distances of a's first characters, two, one and none fewer than now, from each beginning of b.
+    let mut earlier = vec![0; b.len() + 1];
+    let mut before: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.iter().enumerate() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for (j, to) in b.iter().enumerate() {
+            let other = usize::from(!from.eq_ignore_ascii_case(to));
+            row[j + 1] = (before[j] + other).min(before[j + 1] + 1).min(row[j] + 1);
+            let swapped =
+                i > 0 && j > 0 && from.eq_ignore_ascii_case(&b[j - 1]) && a[i - 1].eq_ignore_ascii_case(to);
+            if swapped {
+                row[j + 1] = row[j + 1].min(earlier[j - 1] + 1);
+            }
         }
-        row[0] = i + 1;
+        earlier = std::mem::replace(&mut before, row);
     }
-    row[b.len()]
+    before[b.len()]
 }
 
 #[cfg(test)]
@@ -67,6 +72,10 @@ mod tests {
             ("limt", "limit", 1),
             ("abc", "", 3),
             ("kitten", "sitting", 3),
+            ("raido", "radio", 1),
+            ("ab", "ba", 1),
+            ("abcd", "badc", 2),
+            ("Raido", "raDio", 1),
         ] {
             assert_eq!(edit_distance(a, b), distance, "{a} {b}");
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");
@@ -78,6 +87,11 @@ mod tests {
         let known = ["phy_rate", "mac", "stations", "sensing"];
         assert_eq!(did_you_mean("phyrate", known.into_iter()), Some("phy_rate"));
         assert_eq!(did_you_mean("station", known.into_iter()), Some("stations"));
+        assert_eq!(
+            did_you_mean("raido", ["radio"].into_iter()),
+            Some("radio"),
+            "swapped letters are one slip"
+        );
         assert_eq!(did_you_mean("colour", known.into_iter()), None);
         assert_eq!(did_you_mean(&"x".repeat(100_000), known.into_iter()), None);
     }
