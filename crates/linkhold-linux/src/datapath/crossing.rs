@@ -62,8 +62,8 @@ impl Crossings {
         }
     }
 
-    /// The interface whose announcements are those of a radio that is a bridge: its only Wi-Fi port. The outer
-    /// `None`: it is no bridge, and speaks for itself.
+    /// The interface whose announcements are those of a radio that is a bridge: its only Wi-Fi port. The
+    /// outer `None`: it is no bridge, and speaks for itself.
     #[must_use]
     pub fn heard_for(&self, radio: &str) -> Option<Option<&str>> {
         self.wireless.get(radio).map(|ports| match &ports[..] {

@@ -135,8 +135,8 @@ impl Nl80211 {
         Ok(())
     }
 
-    /// Some radios, by their place, are bridges: each is heard by its only Wi-Fi port from now on, or by none.
-    /// Hands out what this ends.
+    /// Some radios, by their place, are bridges: each is heard by its only Wi-Fi port from now on, or by
+    /// none. Hands out what this ends.
     pub fn hear<'a>(
         &mut self,
         now: Instant,
