@@ -56,8 +56,8 @@ use crate::{Failure, interrupt};
         0  it worked\n  \
         1  a run failed, the host was too slow, or it was stopped; finished cells are reported, and kept for --resume\n  \
         2  bad input: the command line, the scenario or a trace; nothing was written\n  \
-        130  stopped by a second Ctrl-C (143 by SIGTERM, 129 by SIGHUP), or 10 s after the first one: nothing was\n       \
-             reported; finished cells are kept for --resume"
+        130  stopped by a second Ctrl-C (SIGTERM: 143, SIGHUP: 129), or 10 s after the first one;\n       \
+             nothing was reported, and finished cells are kept for --resume"
 )]
 pub struct TestbedArgs {
     /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
