@@ -81,7 +81,7 @@ fn text_says_what_matters() {
         "24   Mbit/s, 65 % of it",
         "9   packets now, 13500 bytes (peak 20000 bytes, room for 1500000)",
         "1   closed now; 4 closed, 3 reopened, 6 made smaller so far",
-        "7   begun, in 5 periods; 1 under way, 0 announced, 1 ended by events, 3 by the clock, 2 that nobody ended",
+        "7   begun (overlapping ones make one: 5 on the air); 1 under way, 0 announced, 1 ended by events, 3 by the clock, 2 that nobody ended",
         "40 held so far, 5 rewritten, 3 dropped",
         "hostapd 5, timer 6",
         "0   events lost; wlan0: 12 events, serves stations; wlan1: 0 events, no wireless interface",
@@ -112,7 +112,7 @@ fn several_radios_and_troubles_are_told() {
     for part in [
         "TROUBLE     there is no interface wlan1\n",
         "wlan0                 54   Mbit/s, 50 % of it for IP packets\n",
-        "on air; 1000 packets seen, 9 held now; 4 silences, 1 that nobody ended; 2 flows, 1 stations\n",
+        "on air; 1000 packets seen, 9 held now; 4 silences, 1 that nobody ended; 2 flows, 1 station\n",
         "wlan1           not told   `[channel]` or `linkhold signal switch` tells its rate\n",
         "wlan2               18.4   Mbit/s, measured by what passed; nobody tells the rate\n",
         "silent; 1000 packets seen",

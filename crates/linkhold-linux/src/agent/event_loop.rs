@@ -227,7 +227,7 @@ impl Agent {
                 }
                 None => tracing::info!(
                     radio = core.name_of(radio),
-                    "what the radio carries is not known, and measured: better, tell it (`[channel]`, `linkhold signal switch`)"
+                    "the radio's rate is not told, so it is measured; tell it only if it is fixed or somebody tells each change"
                 ),
             }
         }

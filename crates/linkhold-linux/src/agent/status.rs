@@ -297,6 +297,11 @@ pub struct Windows {
     pub inject_errors: u64,
 }
 
+/// "1 station", "2 stations".
+fn counted(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 fn write_channel(
     f: &mut fmt::Formatter<'_>,
     head: &str,
@@ -342,15 +347,15 @@ impl fmt::Display for RadioStatus {
         write_channel(f, &format!("{:<12}", self.name), self.channel, self.measured_bps)?;
         writeln!(
             f,
-            "{:>24}   {}; {} packets seen, {} held now; {} silences, {} that nobody ended; {} flows, {} stations",
+            "{:>24}   {}; {} packets seen, {} held now; {}, {} that nobody ended; {}, {}",
             "",
             if self.silent { "silent" } else { "on air" },
             self.packets.seen,
             self.packets.held,
-            self.silences,
+            counted(self.silences, "silence"),
             self.silences_overdue,
-            self.flows,
-            self.stations
+            counted(self.flows, "flow"),
+            counted(self.stations as u64, "station")
         )
     }
 }
@@ -370,7 +375,7 @@ impl fmt::Display for Status {
             [] | [_] => write_channel(f, "channel     ", self.channel, self.measured_bps)?,
             several => several.iter().try_for_each(|radio| write!(f, "{radio}"))?,
         }
-        writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;
+        writeln!(f, "flows       {:>12}   {}", self.flows, counted(self.stations as u64, "station"))?;
         let room = match self.packets.held_bytes_limit {
             0 => String::new(),
             limit => format!(", room for {limit}"),
@@ -387,8 +392,8 @@ impl fmt::Display for Status {
         )?;
         writeln!(
             f,
-            "silences    {:>12}   begun, in {} periods; {} under way, {} announced, {} ended by events, {} by the clock, \
-             {} that nobody ended",
+            "silences    {:>12}   begun (overlapping ones make one: {} on the air); {} under way, {} announced, {} ended by \
+             events, {} by the clock, {} that nobody ended",
             self.silences_begun,
             self.silences,
             self.silences_now,

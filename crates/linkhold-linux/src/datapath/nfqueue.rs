@@ -61,6 +61,8 @@ const RECEIVE_BUFFER: usize = 8 << 20;
 /// The guardian of an agent that was just killed holds the queue for a moment: the next agent waits for it.
 const BIND_ATTEMPTS: u32 = 50;
 const BIND_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+/// How far from a taken queue another number is proposed: far enough for an agent with five radios.
+const QUEUES_APART: u16 = 10;
 
 /// Settings of the queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,9 +101,18 @@ pub enum NfQueueError {
         /// The system's answer.
         source: io::Error,
     },
-    /// Another program reads this queue.
-    #[error("NFQUEUE {0} is taken by another program: choose another `datapath.queue`, or stop it")]
+    /// Another program reads this queue; what is told names a number that leaves room for it.
+    #[error(
+        "NFQUEUE {0} is taken, perhaps by another agent: set `datapath.queue` to a number with two free queues for each \
+         radio, such as {other}, or stop the other program",
+        other = elsewhere(*.0)
+    )]
     QueueTaken(u16),
+}
+
+/// A number away from an agent's queues at `taken`, with room for as many after it.
+const fn elsewhere(taken: u16) -> u16 {
+    if taken <= u16::MAX - 2 * QUEUES_APART { taken + QUEUES_APART } else { taken - QUEUES_APART }
 }
 
 fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
@@ -404,4 +415,20 @@ fn no_overrun_errors(fd: &OwnedFd) -> Result<(), NfQueueError> {
         )
     };
     if answer == 0 { Ok(()) } else { Err(system("set NETLINK_NO_ENOBUFS")(Errno::last())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_queue_is_told_with_who_may_have_it_and_a_number_to_choose() {
+        let told = NfQueueError::QueueTaken(4710).to_string();
+        assert!(told.starts_with("NFQUEUE 4710 is taken, perhaps by another agent: "), "{told}");
+        assert!(told.contains("two free queues for each radio, such as 4720, "), "{told}");
+        for taken in [0, 4711, u16::MAX - 20, u16::MAX - 19, u16::MAX] {
+            let other = elsewhere(taken);
+            assert!(other.abs_diff(taken) == QUEUES_APART && other.checked_add(QUEUES_APART - 1).is_some());
+        }
+    }
 }

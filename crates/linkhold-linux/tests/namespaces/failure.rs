@@ -320,10 +320,12 @@ pub fn hostile_clients() -> Outcome {
 pub fn rivals() -> Outcome {
     let path = ThreeHosts::build()?;
     let first = AgentProcess::start(&path, "");
+    let of_the_rate = "the radio's rate is not told, so it is measured; tell it only if it is fixed";
+    assert!(first.log().contains(of_the_rate), "{}", first.log());
     let installed = rules(&path.bs);
     for (instance, reason) in [
         ("test", "an agent called \"test\" runs here already"),
-        ("other", "NFQUEUE 4710 is taken by another program"),
+        ("other", "NFQUEUE 4710 is taken, perhaps by another agent"),
     ] {
         let mut second = AgentProcess::spawn_as(&path, instance, "", &[]);
         assert!(!second.wait(), "it ran");
