@@ -34,6 +34,12 @@ impl Rights {
         Self { effective, is_root: nix::unistd::geteuid().is_root() }
     }
 
+    /// Those of a process with these effective capabilities.
+    #[cfg(test)]
+    pub(crate) const fn of(effective: u64) -> Self {
+        Self { effective: Some(effective), is_root: false }
+    }
+
     /// Those of `needed` that are certainly not there: where nothing can be read, trying tells.
     #[must_use]
     pub fn lacking(self, needed: &[Capability]) -> Vec<&'static str> {

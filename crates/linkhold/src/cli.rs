@@ -386,7 +386,8 @@ pub enum AgentCommand {
         linkhold_reno (eBPF), without any loss of the silence reducing their windows. At the silence's end it wakes them. \
         `linkhold signal` and `linkhold status` speak to it as they do to an agent. It runs in the foreground until SIGTERM or \
         Ctrl-C; if it is killed, senders go on as if it had never been there.\n\n\
-        Needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF and CAP_PERFMON for the congestion controls (root has them).",
+        Needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF and CAP_PERFMON for the congestion controls; CAP_SYS_ADMIN, too, \
+        where another host of this machine has registered them, or was killed and left them (root has all of them).",
     after_long_help = "Examples:\n  \
         linkhold host example > host.toml          a commented configuration to start from\n  \
         linkhold host check host.toml              what is wrong with it?\n  \

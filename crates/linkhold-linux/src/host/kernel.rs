@@ -18,6 +18,8 @@ use std::path::PathBuf;
 
 use linkhold_core::time::Duration;
 
+use crate::rights::{CAP_SYS_ADMIN, Rights};
+
 /// Where hosts tell each other that they live.
 pub const LOCK_FILE: &str = "/run/linkhold/struct-ops.lock";
 /// The congestion controls, as `sysctl` and `setsockopt(TCP_CONGESTION)` name them. At most 15 characters
@@ -48,6 +50,12 @@ pub enum KernelError {
     /// Another process is registering or unregistering, and does not come to an end.
     #[error("{0}: another host is starting or ending and does not finish")]
     Busy(PathBuf),
+    /// Another host has registered them, and this process may not look for what it registered.
+    #[error(
+        "another host has registered the eBPF congestion controls, and to share them takes CAP_SYS_ADMIN, which is \
+         lacking here: let the service or the container have it, or write `freeze = \"window\"`"
+    )]
+    Unseen,
     /// The namespace cannot be told apart.
     #[error("the network namespace has no cookie (Linux 5.14): {0}")]
     Namespace(io::Error),
@@ -128,6 +136,17 @@ pub(super) fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
     before.filter(|quiet| now < quiet.until).map(|quiet| Quiet { until: now, ..quiet })
 }
 
+/// Why a host could not share what another one registered. `is_locked`: the other one kept the lock for
+/// itself. Without CAP_SYS_ADMIN the kernel shows nobody's maps (BPF_MAP_GET_NEXT_ID), as if there were none.
+#[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
+fn not_shared(is_locked: bool, rights: Rights) -> KernelError {
+    if is_locked || rights.lacking(&[CAP_SYS_ADMIN]).is_empty() {
+        KernelError::Busy(LOCK_FILE.into())
+    } else {
+        KernelError::Unseen
+    }
+}
+
 #[cfg(not(feature = "struct-ops"))]
 pub use absent::{KernelSenders, try_out};
 #[cfg(feature = "struct-ops")]
@@ -190,8 +209,8 @@ mod loaded {
     use nix::time::{ClockId, clock_gettime};
 
     use super::{
-        CONGESTION_CONTROLS, Duration, Extent, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun,
-        ended, io,
+        CONGESTION_CONTROLS, Duration, Extent, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet,
+        Rights, begun, ended, io, not_shared,
     };
 
     /// The compiled program.
@@ -220,6 +239,16 @@ mod loaded {
         lock: Option<Flock<File>>,
     }
 
+    /// What came of sharing.
+    enum Joined {
+        /// It is shared.
+        Yes(KernelSenders),
+        /// Another host has the lock for itself: it registers or unregisters.
+        Locked,
+        /// The lock could be had, and no registration is seen.
+        Nothing,
+    }
+
     impl KernelSenders {
         /// Registers the congestion controls, or joins the host that did.
         ///
@@ -233,6 +262,7 @@ mod loaded {
 
         fn register_or_join() -> Result<Self, KernelError> {
             let netns_cookie = netns_cookie().map_err(KernelError::Namespace)?;
+            let mut is_locked = true;
             for _ in 0..ATTEMPTS {
                 match exclusively()? {
                     Some(lock) => {
@@ -248,28 +278,29 @@ mod loaded {
                             lock,
                         });
                     }
-                    None => {
-                        if let Some(this) = Self::join(netns_cookie)? {
-                            return Ok(this);
-                        }
-                    }
+                    None => match Self::join(netns_cookie)? {
+                        Joined::Yes(this) => return Ok(this),
+                        Joined::Locked => is_locked = true,
+                        Joined::Nothing => is_locked = false,
+                    },
                 }
                 std::thread::sleep(PAUSE);
             }
-            Err(KernelError::Busy(LOCK_FILE.into()))
+            Err(not_shared(is_locked, Rights::read()))
         }
 
-        /// Shares what a living host registered; `None` while none has finished to.
-        fn join(netns_cookie: u64) -> Result<Option<Self>, KernelError> {
+        /// Shares what a living host registered, if one has finished to.
+        fn join(netns_cookie: u64) -> Result<Joined, KernelError> {
             let lock = match Flock::lock(lock_file()?, FlockArg::LockSharedNonblock) {
                 Ok(lock) => lock,
-                Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+                Err((_, Errno::EWOULDBLOCK)) => return Ok(Joined::Locked),
                 Err((_, errno)) => return Err(lock_error(errno.into())),
             };
             let registered: Option<Vec<MapHandle>> =
                 CONGESTION_CONTROLS.into_iter().map(registration).collect();
             let maps = registered.and_then(|registered| maps_of(registered.first()?));
-            Ok(maps.map(|(quiet, count)| Self {
+            let Some((quiet, count)) = maps else { return Ok(Joined::Nothing) };
+            Ok(Joined::Yes(Self {
                 quiet,
                 count,
                 netns_cookie,
@@ -639,6 +670,17 @@ mod tests {
     use super::*;
 
     const MAX: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_host_that_may_not_look_for_anothers_registration_is_told_what_it_lacks() {
+        let (all, few) = (Rights::of(u64::MAX), Rights::of(0x3000));
+        assert!(matches!(not_shared(false, few), KernelError::Unseen));
+        assert!(not_shared(false, few).to_string().contains("takes CAP_SYS_ADMIN, which is lacking here"));
+        for (is_locked, rights) in [(true, few), (true, all), (false, all)] {
+            let told = not_shared(is_locked, rights).to_string();
+            assert!(told.contains("is starting or ending and does not finish"), "{told}");
+        }
+    }
 
     #[test]
     fn silences_doubled_lost_and_out_of_order_end_in_time() {
