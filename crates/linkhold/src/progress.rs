@@ -1,9 +1,12 @@
 //! Progress bars on standard error, where that is a terminal.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+
+/// The newest bar.
+static NEWEST: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
 /// A bar of `steps`, which is hidden if standard error is no terminal.
 pub fn bar(label: &str, steps: u64) -> ProgressBar {
@@ -18,7 +21,30 @@ pub fn bar(label: &str, steps: u64) -> ProgressBar {
             .expect("the template is a constant");
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(label.to_owned());
+    *newest() = Some(bar.downgrade());
     bar
+}
+
+fn newest() -> std::sync::MutexGuard<'static, Option<WeakProgressBar>> {
+    NEWEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Standard error, from which the newest bar steps aside for each line.
+pub struct AboveBar;
+
+impl Write for AboveBar {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let bar = newest().as_ref().and_then(WeakProgressBar::upgrade);
+        match bar {
+            Some(bar) => bar.suspend(|| io::stderr().write_all(line))?,
+            None => io::stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A progress bar for each figure, one after the other.

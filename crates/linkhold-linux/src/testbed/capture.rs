@@ -1,10 +1,13 @@
 //! Packets of a run as pcapng, as each side sees them: two interfaces, `correspondent` and `station`.
 //!
-//! The file is written by the engine's own thread into a buffer; it is complete after [`Packets::finish`].
+//! The engine hands packets to a thread that writes them. The file is complete after [`Packets::finish`], and
+//! gone after [`Packets::discard`].
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -29,12 +32,14 @@ struct Captured {
 /// The engine's end: hands packets to a thread that writes, since a disk may take its time.
 pub struct PcapCapture {
     packets: SyncSender<Captured>,
-    missed: u64,
+    missed: Arc<AtomicU64>,
 }
 
 /// The writer's end.
 pub struct Packets {
     writer: JoinHandle<Result<(), String>>,
+    path: PathBuf,
+    missed: Arc<AtomicU64>,
 }
 
 impl PcapCapture {
@@ -69,7 +74,9 @@ impl PcapCapture {
             .name("capture".to_owned())
             .spawn(write)
             .map_err(|error| told(&error))?;
-        Ok((Self { packets, missed: 0 }, Packets { writer }))
+        let missed = Arc::<AtomicU64>::default();
+        let written = Packets { writer, path: path.to_owned(), missed: missed.clone() };
+        Ok((Self { packets, missed }, written))
     }
 }
 
@@ -79,25 +86,82 @@ impl Capture for PcapCapture {
         let mut packet = Captured { at: now, side, bytes: [0; MTU as usize], len: len as u16 };
         packet.bytes[..len].copy_from_slice(&bytes[..len]);
         if self.packets.try_send(packet).is_err() {
-            self.missed += 1;
-        }
-    }
-}
-
-impl Drop for PcapCapture {
-    fn drop(&mut self) {
-        if self.missed > 0 {
-            tracing::warn!(missed = self.missed, "the capture lacks packets: the disk was too slow");
+            self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 impl Packets {
-    /// Waits until everything is written. To be called when the engine is gone.
+    /// Waits until everything is written, and answers how many packets are not in the file because the disk
+    /// was too slow for them. To be called when the engine is gone.
     ///
     /// # Errors
-    /// In words, the first error.
-    pub fn finish(self) -> Result<(), String> {
-        self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    /// In words, the first error; the file is removed then.
+    pub fn finish(self) -> Result<u64, String> {
+        let written = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match written {
+            Ok(()) => Ok(self.missed.load(Ordering::Relaxed)),
+            Err(error) => {
+                remove(&self.path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the file, since its run has no result. To be called when the engine is gone.
+    pub fn discard(self) {
+        // Why it could not be written does not matter any more.
+        drop(self.writer.join());
+        remove(&self.path);
+    }
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path) {
+        tracing::warn!(path = %path.display(), %error, "the capture of a run without a result could not be removed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn packet(capture: &mut PcapCapture, number: u64) {
+        capture.packet(Instant::from_nanos(number), Side::Correspondent, &[0x45; 60]);
+    }
+
+    #[test]
+    fn packets_that_the_disk_is_too_slow_for_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slow");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // A pipe that nobody reads is full after 64 KiB.
+        let mut reader = File::options().read(true).write(true).open(&path).unwrap();
+        let (mut capture, packets) = PcapCapture::create(&path, "test").unwrap();
+        let sent = 3 * BACKLOG as u64;
+        (0..sent).for_each(|number| packet(&mut capture, number));
+        drop(capture);
+        std::thread::spawn(move || while reader.read(&mut [0; 1 << 16]).is_ok_and(|read| read > 0) {});
+        let missed = packets.finish().unwrap();
+        assert!((1..=sent - BACKLOG as u64).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn a_capture_on_a_disk_that_keeps_up_is_whole_and_a_discarded_one_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whole.pcapng");
+        for is_kept in [true, false] {
+            let (mut capture, packets) = PcapCapture::create(&path, "test").unwrap();
+            (0..100).for_each(|number| packet(&mut capture, number));
+            drop(capture);
+            if is_kept {
+                assert_eq!(packets.finish(), Ok(0));
+            } else {
+                packets.discard();
+            }
+            assert_eq!(path.exists(), is_kept);
+        }
     }
 }

@@ -223,6 +223,19 @@ pub fn run_all(
     fleet: &Fleet,
     told: &(dyn Fn(&Cell<'_>, Progress) + Sync),
 ) -> Result<Results, FleetError> {
+    run_all_by(&run_one, cells, fleet, told)
+}
+
+/// Makes one run.
+type Step = dyn Fn(&Cell<'_>, &Fleet) -> Result<Outcome, RunError> + Sync;
+
+/// As [`run_all`], each cell by `step`.
+fn run_all_by(
+    step: &Step,
+    cells: &[Cell<'_>],
+    fleet: &Fleet,
+    told: &(dyn Fn(&Cell<'_>, Progress) + Sync),
+) -> Result<Results, FleetError> {
     let (digest, release) = (program_digest(&fleet.program), kernel::release());
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
     let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
@@ -254,10 +267,14 @@ pub fn run_all(
             scope.spawn(|| {
                 while let Some(turn) = shared.take(&fleet.stop) {
                     let Some((cell, key)) = cells.get(turn.index).zip(keys.get(turn.index)) else { return };
-                    let outcome = run_one(cell, fleet).and_then(|outcome| match &store {
+                    let outcome = without_panic(|| step(cell, fleet)).and_then(|outcome| match &store {
                         Some(store) => store.save(key, &outcome).map(|()| outcome).map_err(RunError::Store),
                         None => Ok(outcome),
                     });
+                    if let (Err(_), Some(capture)) = (&outcome, capture_of(cell, fleet)) {
+                        // Where the run has removed it already, there is nothing to do.
+                        let _ = std::fs::remove_file(capture);
+                    }
                     told(cell, shared.finished(turn, cell, outcome));
                 }
             });
@@ -288,16 +305,29 @@ pub fn known(cells: &[Cell<'_>], fleet: &Fleet) -> Result<KnownCells, FleetError
     Ok(known)
 }
 
+/// What `run` answers; a panic is the failure of one cell, whose turn must end as any other: the others wait
+/// for it.
+fn without_panic(run: impl FnOnce() -> Result<Outcome, RunError>) -> Result<Outcome, RunError> {
+    // Of what a run changes nothing outlives it.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(RunError::Panic(words.unwrap_or_else(|| "no message".to_owned())))
+    })
+}
+
+/// The file for a cell's packets, if they are captured.
+fn capture_of(cell: &Cell<'_>, fleet: &Fleet) -> Option<PathBuf> {
+    let folder = fleet.captures.as_deref()?;
+    Some(run::capture_path(folder, &cell.case.name, &cell.congestion, cell.seed))
+}
+
 fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
-    let capture = fleet
-        .captures
-        .as_deref()
-        .map(|folder| run::capture_path(folder, &cell.case.name, &cell.congestion, cell.seed));
     let options = Options {
         program: fleet.program.clone(),
         version: fleet.version.clone(),
         congestion: cell.congestion.clone(),
-        capture,
+        capture: capture_of(cell, fleet),
         stop: fleet.stop.clone(),
     };
     run::run(cell.case, cell.seed, &options)?.without_stalls(cell.case, fleet.max_stalled)
@@ -629,21 +659,60 @@ mod tests {
         assert!(store.load("k").is_none() && store.load("other").is_none());
     }
 
-    #[test]
-    fn what_another_kernel_did_is_no_result_here_and_is_told() {
-        let (folder, cases) = (tempfile::tempdir().unwrap(), cases(&[]));
-        let fleet = Fleet {
+    fn fleet(jobs: usize) -> Fleet {
+        Fleet {
             program: PathBuf::new(),
             version: String::new(),
-            jobs: Some(1),
-            store: Some(folder.path().to_owned()),
-            resume: true,
+            jobs: Some(jobs),
+            store: None,
+            resume: false,
             captures: None,
             max_stalled: MAX_STALLED,
             patience: None,
-            // Nothing is run.
-            stop: Arc::new(AtomicBool::new(true)),
+            stop: Arc::default(),
+        }
+    }
+
+    /// The others would wait for the end of that cell's turn for ever.
+    #[test]
+    fn a_panic_in_one_cell_fails_that_cell_and_ends_its_turn() {
+        let (tell, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let cases = cases(&[]);
+            let cells = [1, 2, 3].map(|seed| cell(&cases[0], seed));
+            let step = |cell: &Cell<'_>, _: &Fleet| match cell.seed {
+                1 => panic!("the air of seed {}", cell.seed),
+                _ => Ok(outcome("none", 0.0)),
+            };
+            let _ = tell.send(run_all_by(&step, &cells, &fleet(2), &|_, _| ()));
+        });
+        let results = ended.recv_timeout(std::time::Duration::from_secs(60)).expect("it ends").unwrap();
+        assert_eq!(results.outcomes.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
+        let [failure] = &results.failures[..] else { panic!("{:?}", results.failures) };
+        let wanted = "case none, cubic, seed 1: a fault of linkhold itself: the air of seed 1";
+        assert_eq!(failure.to_string(), wanted);
+    }
+
+    #[test]
+    fn the_capture_of_a_cell_without_a_result_is_removed_and_that_of_another_kept() {
+        let (folder, cases) = (tempfile::tempdir().unwrap(), cases(&[]));
+        let fleet = Fleet { captures: Some(folder.path().to_owned()), ..fleet(1) };
+        let cells = [1, 2].map(|seed| cell(&cases[0], seed));
+        let step = |cell: &Cell<'_>, fleet: &Fleet| {
+            std::fs::write(capture_of(cell, fleet).unwrap(), b"packets").unwrap();
+            if cell.seed == 1 { Err(RunError::Stopped) } else { Ok(outcome("none", 0.0)) }
         };
+        run_all_by(&step, &cells, &fleet, &|_, _| ()).unwrap();
+        let kept = cells.iter().map(|cell| capture_of(cell, &fleet).unwrap().exists());
+        assert_eq!(kept.collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn what_another_kernel_did_is_no_result_here_and_is_told() {
+        let (folder, cases) = (tempfile::tempdir().unwrap(), cases(&[]));
+        // Nothing is run.
+        let stop = Arc::new(AtomicBool::new(true));
+        let fleet = Fleet { store: Some(folder.path().to_owned()), resume: true, stop, ..fleet(1) };
         let cells = [cell(&cases[0], 1), cell(&cases[0], 2), cell(&cases[0], 3), cell(&cases[0], 4)];
         let store = Store::open(folder.path()).unwrap();
         for (cell, kernel) in cells.iter().zip([Some(kernel::release()), Some("5.4.0".to_owned()), None]) {

@@ -79,6 +79,9 @@ pub enum RunError {
     /// The result could not be kept.
     #[error("{0}")]
     Store(String),
+    /// A panic, by its message.
+    #[error("a fault of linkhold itself: {0}")]
+    Panic(String),
     /// Stopped before the end.
     #[error("stopped")]
     Stopped,

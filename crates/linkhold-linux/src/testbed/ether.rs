@@ -262,11 +262,14 @@ impl Ether {
 /// measured lateness decides.
 #[allow(unsafe_code, reason = "nix does not wrap it")]
 fn be_punctual() {
+    // One run after the other would say the same.
+    static SAID: std::sync::Once = std::sync::Once::new();
     // SAFETY: the call only reads its arguments and concerns the calling thread.
     unsafe {
         let priority = libc::sched_param { sched_priority: 10 };
         if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
-            tracing::warn!("no real-time priority for the air: {}", io::Error::last_os_error());
+            let error = io::Error::last_os_error();
+            SAID.call_once(|| tracing::warn!("no real-time priority for the testbed's air: {error}"));
         }
     }
     finest_timers();

@@ -32,5 +32,6 @@ pub mod topology;
 pub mod traffic;
 pub mod tun;
 pub mod waits;
+pub mod warnings;
 pub mod watched;
 pub mod workload;

@@ -107,6 +107,33 @@ pub fn check_congestion(scenario: &ResolvedScenario, name: &str) -> Result<(), R
 /// # Errors
 /// [`RunError`]; whatever happens, nothing is left behind.
 pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunError> {
+    let Some(path) = &options.capture else { return run_with(case, seed, options, None) };
+    let comment =
+        format!("{}, testbed: {}, case {}, seed {seed}", options.version, case.scenario.name, case.name);
+    let (capture, packets) = PcapCapture::create(path, &comment).map_err(RunError::Capture)?;
+    match run_with(case, seed, options, Some(Box::new(capture))) {
+        Ok(outcome) => {
+            let missed = packets.finish().map_err(RunError::Capture)?;
+            if missed > 0 {
+                let file = path.file_name().unwrap_or_default().display();
+                tracing::warn!("{file} lacks {missed} packets, for which the disk was too slow");
+            }
+            Ok(outcome)
+        }
+        Err(error) => {
+            packets.discard();
+            Err(error)
+        }
+    }
+}
+
+/// As [`run`]; the engine, and `capture` with it, is gone in the end.
+fn run_with(
+    case: &Case,
+    seed: u64,
+    options: &Options,
+    capture: Option<Box<dyn Capture>>,
+) -> Result<Outcome, RunError> {
     let (entered, host) = (std::time::Instant::now(), HostMeter::start());
     let scenario = &case.scenario;
     check(scenario)?;
@@ -123,15 +150,6 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let mut daemons = seats.start(&topology, scenario, &options.program)?;
     let links = daemons.links(scenario)?;
     let faults: Vec<_> = links.iter().map(DaemonLink::faults).collect();
-    let (capture, packets) = match &options.capture {
-        Some(path) => {
-            let comment =
-                format!("{}, testbed: {}, case {}, seed {seed}", options.version, scenario.name, case.name);
-            let (capture, packets) = PcapCapture::create(path, &comment).map_err(RunError::Capture)?;
-            (Some(capture), Some(packets))
-        }
-        None => (None, None),
-    };
     let warm_up = Instant::ZERO + scenario.warm_up;
     let (network, wire) = linkhold_sim::build::open_network(scenario, seed)?;
     let Topology { ch, wan, bs, stations, tuns } = topology;
@@ -146,16 +164,7 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
         log.expect(key, Datagrams::of_quic(flow.group, flow.direction));
     }
     let began = std::time::Instant::now();
-    let parts = EtherParts {
-        network,
-        wire,
-        tuns,
-        log,
-        warm_up,
-        sink: Box::new(links),
-        capture: capture.map(|capture| Box::new(capture) as Box<dyn Capture>),
-        began,
-    };
+    let parts = EtherParts { network, wire, tuns, log, warm_up, sink: Box::new(links), capture, began };
     let end = Instant::ZERO + scenario.duration;
     let stop = Arc::new(AtomicBool::new(false));
     let engine_stop = stop.clone();
@@ -176,9 +185,6 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     drop((tuns, wan, bs));
     let watched = watched?;
     let statuses = statuses?;
-    if let Some(packets) = packets {
-        packets.finish().map_err(RunError::Capture)?;
-    }
     for (who, faults) in who.into_iter().zip(&faults) {
         let missed = faults.load(Ordering::Relaxed);
         if missed > 0 {

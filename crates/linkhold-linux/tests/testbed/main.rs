@@ -200,6 +200,7 @@ fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, Run
     let folder = tempfile::tempdir()?;
     let capture = folder.path().join("packets.pcapng");
     let options = Options { capture: Some(capture.clone()), ..options()? };
+    let mut says_what_it_is = false;
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             // Whatever the set-up takes. If nothing came of it, the run's error tells why.
@@ -207,14 +208,22 @@ fn disturbed(meddle: impl FnOnce(&Options) + Send) -> Result<Result<Outcome, Run
             while clients().is_empty() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(20));
             }
+            // The first packets fill the file's buffer.
+            let told = b"the program, testbed: disturbed, case agent, seed 1";
+            let is_said = || {
+                std::fs::read(&capture).is_ok_and(|file| file.windows(told.len()).any(|part| part == told))
+            };
+            while !is_said() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            says_what_it_is = is_said();
             meddle(&options);
         });
         run(&scenario.cases()[0], 1, &options)
     });
     nothing_is_left()?;
-    let told = b"the program, testbed: disturbed, case agent, seed 1";
-    let says_what_it_is = std::fs::read(capture)?.windows(told.len()).any(|part| part == told);
     ensure(says_what_it_is, "the capture does not say what it is of")?;
+    ensure(result.is_ok() || !capture.exists(), "a run without a result left its capture")?;
     Ok(result)
 }
 

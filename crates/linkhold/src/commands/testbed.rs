@@ -17,6 +17,7 @@ use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check, check_congestion};
 use linkhold_linux::testbed::seats::missing_for;
 use linkhold_linux::testbed::signals::stop_on_signals;
+use linkhold_linux::testbed::warnings::print_warnings;
 use linkhold_results::table::run_table;
 use linkhold_results::{CompareRow, Program, RunRecord, RunReport, RunSeries, ScenarioInfo, compare};
 use linkhold_scenario::{Case, Scenario, input};
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::whole;
 use crate::output::{OutputFolder, print, width};
 use crate::program::program;
-use crate::progress::bar;
+use crate::progress::{AboveBar, bar};
 use crate::{Failure, interrupt};
 
 /// `linkhold testbed`.
@@ -419,6 +420,7 @@ pub(super) fn prepare(args: FleetArgs<'_>) -> Result<Fleet, Failure> {
     if let Some(reason) = missing_requirement() {
         return Err(Failure::Failed(reason));
     }
+    print_warnings(|| AboveBar);
     // Called before any other thread starts, because threads inherit the blocked signals.
     let stop =
         stop_on_signals(interrupt::remove_unfinished).map_err(|error| Failure::Failed(error.to_string()))?;
