@@ -554,7 +554,7 @@ def judge_flow_table(run, findings):
 
 
 def judge_host(run, findings):
-    if "built without eBPF" in run.text("doctor"):
+    if "built without eBPF" in run.text("doctor-host"):
         print("       the program was built without eBPF, so no host was tried")
         return
     kernel = run.json("status-host.json")["kernel"]
@@ -564,7 +564,7 @@ def judge_host(run, findings):
     findings.hold(f"eBPF kept a sender's window through a silence: {kernel}", all(count >= 1 for count in kernel.values()))
     findings.hold(f"senders that left the silence behind: {mended}", mended >= 1, of_time=True)
     findings.hold("the congestion controls are gone", "linkhold" not in run.text("congestion-after"))
-    print("       doctor: " + re.search(r"eBPF senders +(.*)", run.text("doctor"))[1])
+    print("       doctor: " + re.search(r"eBPF senders +(.*)", run.text("doctor-host"))[1])
 
 
 def judge_radio(run, findings):

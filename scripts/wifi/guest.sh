@@ -289,7 +289,8 @@ grep . /sys/class/net/wlan*/ifindex > "$OUT/ifindex"
 bridged_later
 mark "doctor"
 $LINKHOLD doctor agent > "$OUT/doctor" || fail "doctor: $(cat "$OUT/doctor")"
-grep -q "built without eBPF" "$OUT/doctor" || host_by_ebpf
+$LINKHOLD doctor host > "$OUT/doctor-host" || fail "doctor: $(cat "$OUT/doctor-host")"
+grep -q "built without eBPF" "$OUT/doctor-host" || host_by_ebpf
 host_by_signal
 mark "without"
 begin_air without

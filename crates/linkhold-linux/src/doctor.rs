@@ -7,6 +7,7 @@ use std::{fmt, io};
 use serde::Serialize;
 
 use crate::agent::AgentConfig;
+use crate::agent::config::Seat;
 use crate::agent::surroundings::Look;
 use crate::command::is_installed;
 use crate::datapath::crossing::absence;
@@ -42,18 +43,76 @@ pub enum Outcome {
     Unknown,
 }
 
+/// What a machine is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// `linkhold testbed`.
+    Testbed,
+    /// `linkhold host`.
+    Host,
+    /// `linkhold agent`.
+    Agent,
+}
+
+impl Subject {
+    /// In the order of a report's last lines.
+    pub const ALL: [Self; 3] = [Self::Testbed, Self::Host, Self::Agent];
+
+    /// As a report's last lines call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Testbed => "testbed",
+            Self::Host => "host",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// What a configuration is for.
+    const fn of(config: &AgentConfig) -> Self {
+        match config.seat {
+            Seat::Router => Self::Agent,
+            Seat::Host(_) => Self::Host,
+        }
+    }
+}
+
 /// What a check is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// `linkhold agent`.
+    /// `linkhold agent`, and `linkhold host` as well.
     Agent,
+    /// `linkhold agent` alone: its configuration's interfaces are nothing to a host.
+    #[serde(rename = "agent")]
+    AgentAlone,
     /// `linkhold testbed`.
     Testbed,
-    /// Both.
+    /// All.
     AgentAndTestbed,
     /// `linkhold host`, which also needs what the agent needs.
     Host,
+}
+
+impl Need {
+    /// What needs the things of a configuration.
+    fn of(config: &AgentConfig) -> Self {
+        match Subject::of(config) {
+            Subject::Agent => Self::AgentAlone,
+            Subject::Host => Self::Host,
+            Subject::Testbed => Self::Testbed,
+        }
+    }
+
+    const fn concerns(self, subject: Subject) -> bool {
+        match self {
+            Self::Agent => matches!(subject, Subject::Agent | Subject::Host),
+            Self::AgentAlone => matches!(subject, Subject::Agent),
+            Self::Testbed => matches!(subject, Subject::Testbed),
+            Self::AgentAndTestbed => true,
+            Self::Host => matches!(subject, Subject::Host),
+        }
+    }
 }
 
 /// One thing that was looked at.
@@ -79,32 +138,58 @@ pub struct DoctorReport {
     pub schema: &'static str,
     /// Everything that was looked at.
     pub checks: Vec<Check>,
+    /// Interfaces of the configuration that are not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// What the configuration is for.
+    #[serde(skip)]
+    configured: Option<Subject>,
+    /// What the text is about; `None`: everything.
+    #[serde(skip)]
+    about: Option<Subject>,
 }
 
 impl DoctorReport {
     /// True if nothing that the agent needs is missing.
     #[must_use]
     pub fn agent_runs(&self) -> bool {
-        self.runs(|need| matches!(need, Need::Agent | Need::AgentAndTestbed))
+        self.runs(Subject::Agent)
     }
 
     /// True if nothing that the testbed needs is missing.
     #[must_use]
     pub fn testbed_runs(&self) -> bool {
-        self.runs(|need| matches!(need, Need::Testbed | Need::AgentAndTestbed))
+        self.runs(Subject::Testbed)
     }
 
     /// True if nothing that a host needs is missing: what the agent needs, since eBPF has a replacement.
     #[must_use]
     pub fn host_runs(&self) -> bool {
-        self.runs(|need| matches!(need, Need::Agent | Need::AgentAndTestbed | Need::Host))
+        self.runs(Subject::Host)
     }
 
-    fn runs(&self, concerns: impl Fn(Need) -> bool) -> bool {
+    /// True if nothing that `subject` needs is missing.
+    #[must_use]
+    pub fn runs(&self, subject: Subject) -> bool {
         self.checks
             .iter()
-            .filter(|check| concerns(check.need))
+            .filter(|check| check.need.concerns(subject))
             .all(|check| matches!(check.outcome, Outcome::Works | Outcome::Replaceable | Outcome::Limited))
+    }
+
+    /// What `subject` sees nothing of with its configuration, in words, although it runs; `None`: nothing.
+    #[must_use]
+    pub fn unseen(&self, subject: Subject) -> Option<String> {
+        let is_unseen = self.configured == Some(subject) && !self.absent.is_empty();
+        is_unseen.then(|| format!("sees nothing of {}", self.absent.join(" and ")))
+    }
+
+    /// The same report without what does not concern `subject`.
+    #[must_use]
+    pub fn narrowed(mut self, subject: Subject) -> Self {
+        self.checks.retain(|check| check.need.concerns(subject));
+        self.about = Some(subject);
+        self
     }
 }
 
@@ -123,11 +208,19 @@ impl fmt::Display for DoctorReport {
                 writeln!(f, "{:31}try: {remedy}", "")?;
             }
         }
-        let verdict = |runs| if runs { "yes" } else { "no" };
-        writeln!(f, "simulator runs here: yes")?;
-        writeln!(f, "testbed runs here:   {}", verdict(self.testbed_runs()))?;
-        writeln!(f, "host runs here:      {}", verdict(self.host_runs()))?;
-        write!(f, "agent runs here:     {}", verdict(self.agent_runs()))
+        let verdict = |subject: Subject| match self.unseen(subject) {
+            _ if !self.runs(subject) => "no".to_owned(),
+            Some(unseen) => format!("yes, but {unseen}"),
+            None => "yes".to_owned(),
+        };
+        let mut lines = Vec::new();
+        if self.about.is_none() {
+            lines.push("simulator runs here: yes".to_owned());
+        }
+        for subject in Subject::ALL.into_iter().filter(|one| self.about.is_none_or(|about| about == *one)) {
+            lines.push(format!("{:21}{}", format!("{} runs here:", subject.name()), verdict(subject)));
+        }
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -145,12 +238,13 @@ pub fn doctor(config: Option<&AgentConfig>) -> DoctorReport {
         checks.push(program(name, package, need, installer));
     }
     checks.extend(packet_path(installer));
-    checks.extend(config.map(interfaces).into_iter().flatten());
+    let (seen, absent) = config.map(interfaces).unwrap_or_default();
+    checks.extend(seen);
     checks.push(flow_offload(config));
     checks.push(frozen_senders());
     checks.push(tun());
     checks.extend(congestion_controls());
-    DoctorReport { schema: SCHEMA, checks }
+    DoctorReport { schema: SCHEMA, checks, absent, configured: config.map(Subject::of), about: None }
 }
 
 /// What making a network namespace and queues in it takes.
@@ -242,7 +336,8 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
                 detail: error.to_string(),
                 remedy: as_root(),
             }];
-            checks.extend(unknown("cannot be tried without a network namespace"));
+            // A report about the agent alone has no line on namespaces.
+            checks.extend(unknown(&format!("cannot be tried without a network namespace: {error}")));
             return checks;
         }
     };
@@ -323,18 +418,19 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
     checks
 }
 
-/// Whether packets between the configured interfaces come past the firewall, where the agent's rules stand.
-fn interfaces(config: &AgentConfig) -> Vec<Check> {
-    let (name, need) = ("interfaces", Need::Agent);
+/// Whether packets between the configured interfaces come past the firewall, where the agent's rules stand,
+/// and which of the interfaces are not there.
+fn interfaces(config: &AgentConfig) -> (Vec<Check>, Vec<String>) {
+    let (name, need) = ("interfaces", Need::of(config));
     let check =
         |outcome, detail: String, remedy: Option<String>| Check { name, need, outcome, detail, remedy };
     let look = Look::of(config);
     let found = match look.crossings() {
         Ok(found) => found,
-        Err(error) => return vec![check(Outcome::Unknown, error.to_string(), None)],
+        Err(error) => return (vec![check(Outcome::Unknown, error.to_string(), None)], Vec::new()),
     };
-    let absent = found.absent.into_iter().map(|interface| {
-        let detail = format!("{}, so nothing crosses it", absence(&interface));
+    let absent = found.absent.iter().map(|interface| {
+        let detail = format!("{}, so nothing crosses it", absence(interface));
         check(Outcome::Limited, detail, Some("ip link".to_owned()))
     });
     let hidden =
@@ -358,12 +454,12 @@ fn interfaces(config: &AgentConfig) -> Vec<Check> {
         let names: Vec<&str> = config.wired.iter().chain(&config.radio).map(String::as_str).collect();
         checks.push(works(name, need, format!("{} are seen", names.join(", "))));
     }
-    checks
+    (checks, found.absent)
 }
 
 /// Whether established flows take a way on which the agent does not see them.
 fn flow_offload(config: Option<&AgentConfig>) -> Check {
-    let (name, need) = ("flow offload", Need::Agent);
+    let (name, need) = ("flow offload", config.map_or(Need::Agent, Need::of));
     if !Rights::read().lacking(&[CAP_NET_ADMIN]).is_empty() {
         // The kernel shows tables to nobody else, so none is seen.
         return Check {
@@ -469,22 +565,73 @@ mod tests {
         Check { name: "x", need, outcome, detail: String::new(), remedy: Some("mend x".to_owned()) }
     }
 
+    fn report(checks: Vec<Check>) -> DoctorReport {
+        DoctorReport { schema: SCHEMA, checks, absent: Vec::new(), configured: None, about: None }
+    }
+
     #[test]
     fn what_is_missing_decides_what_runs() {
-        let report = DoctorReport {
-            schema: SCHEMA,
-            checks: vec![
-                check(Need::AgentAndTestbed, Outcome::Works),
-                check(Need::AgentAndTestbed, Outcome::Replaceable),
-                check(Need::Testbed, Outcome::Missing),
-                check(Need::Host, Outcome::Replaceable),
-            ],
-        };
-        assert!(report.agent_runs() && report.host_runs() && !report.testbed_runs());
-        let text = report.to_string();
-        assert!(text.contains("try: mend x") && text.ends_with("agent runs here:     yes"), "{text}");
-        let unknown = DoctorReport { schema: SCHEMA, checks: vec![check(Need::Agent, Outcome::Unknown)] };
+        let found = report(vec![
+            check(Need::AgentAndTestbed, Outcome::Works),
+            check(Need::AgentAndTestbed, Outcome::Replaceable),
+            check(Need::Testbed, Outcome::Missing),
+            check(Need::Host, Outcome::Replaceable),
+        ]);
+        assert!(found.agent_runs() && found.host_runs() && !found.testbed_runs());
+        let text = found.to_string();
+        let all = "simulator runs here: yes\ntestbed runs here:   no\nhost runs here:      yes\nagent runs here:     yes";
+        assert!(text.contains("try: mend x") && text.ends_with(all), "{text}");
+        let unknown = report(vec![check(Need::Agent, Outcome::Unknown)]);
         assert!(!unknown.agent_runs() && !unknown.host_runs() && unknown.testbed_runs());
         assert!(unknown.to_string().contains("host runs here:      no"));
+    }
+
+    #[test]
+    fn a_question_about_one_thing_is_answered_with_what_that_needs() {
+        let needs = [Need::Agent, Need::AgentAlone, Need::Testbed, Need::AgentAndTestbed, Need::Host];
+        for (subject, wanted) in [
+            (Subject::Agent, &[Need::Agent, Need::AgentAlone, Need::AgentAndTestbed][..]),
+            (Subject::Testbed, &[Need::Testbed, Need::AgentAndTestbed]),
+            (Subject::Host, &[Need::Agent, Need::AgentAndTestbed, Need::Host]),
+        ] {
+            let found = report(needs.iter().map(|need| check(*need, Outcome::Works)).collect());
+            let found = found.narrowed(subject);
+            let shown: Vec<Need> = found.checks.iter().map(|check| check.need).collect();
+            assert_eq!(shown, wanted);
+            let text = found.to_string();
+            let verdicts: Vec<&str> = text.lines().filter(|line| line.contains(" runs here: ")).collect();
+            assert_eq!(verdicts, [format!("{:21}yes", format!("{} runs here:", subject.name()))]);
+        }
+    }
+
+    /// A bridged radio of the agent is nothing to a host, whose own file has other interfaces.
+    #[test]
+    fn the_interfaces_of_a_file_are_judged_for_what_the_file_is_for() {
+        let path = std::path::Path::new("x.toml");
+        let agent = "wired = [\"nothere0\"]\nradio = [\"nothere1\"]\n";
+        let agent = AgentConfig::parse(path, agent).unwrap();
+        let host = AgentConfig::parse_host(path, "radio = [\"nothere1\"]\nfreeze = \"window\"\n").unwrap();
+        for (config, needs, absent) in
+            [(agent, Need::AgentAlone, &["nothere0", "nothere1"][..]), (host, Need::Host, &["nothere1"])]
+        {
+            let (checks, found) = interfaces(&config);
+            assert!(!checks.is_empty() && checks.iter().all(|check| check.need == needs), "{checks:?}");
+            assert_eq!(found, absent);
+        }
+        let hidden = report(vec![check(Need::AgentAlone, Outcome::Missing)]);
+        assert!(hidden.host_runs() && !hidden.agent_runs());
+        let json = serde_json::to_value(Need::AgentAlone).unwrap();
+        assert_eq!(json, "agent", "as it was called before hosts were judged apart");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_said_beside_the_verdict() {
+        let mut found = report(vec![check(Need::AgentAlone, Outcome::Limited)]);
+        found.absent = vec!["nothere0".to_owned(), "nothere1".to_owned()];
+        found.configured = Some(Subject::Agent);
+        let text = found.to_string();
+        let wanted = "\nagent runs here:     yes, but sees nothing of nothere0 and nothere1";
+        assert!(text.ends_with(wanted) && text.contains("host runs here:      yes\n"), "{text}");
+        assert!(found.agent_runs() && found.unseen(Subject::Host).is_none());
     }
 }

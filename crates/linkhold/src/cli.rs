@@ -681,7 +681,7 @@ pub struct StatusArgs {
         linkhold doctor host --config /etc/linkhold/host.toml         the same on a host\n\n\
         Exit codes:\n  \
         0  what was asked about runs here (without an argument: agent, testbed and host)\n  \
-        1  something that it needs is missing or could not be tried\n  \
+        1  something that it needs, or an interface of --config, is missing or could not be tried\n  \
         2  bad input: the command line or the configuration"
 )]
 pub struct DoctorArgs {

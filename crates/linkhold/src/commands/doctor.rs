@@ -1,7 +1,7 @@
 //! `linkhold doctor`: says what this machine can run.
 
 use linkhold_linux::agent::AgentConfig;
-use linkhold_linux::doctor::{DoctorReport, doctor};
+use linkhold_linux::doctor::{DoctorReport, Subject, doctor};
 use linkhold_results::Program;
 use serde::Serialize;
 
@@ -41,19 +41,42 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         None => None,
     };
     let report = doctor(config.as_ref());
+    let about = args.about.map(subject);
+    let missing = missing(&report, about);
     let (agent, testbed, host) = (report.agent_runs(), report.testbed_runs(), report.host_runs());
+    let report = match about {
+        Some(subject) => report.narrowed(subject),
+        None => report,
+    };
     if args.json {
         let runs = Runs { simulator: true, testbed, host, agent };
         print(&super::to_json(&Told { report: &report, program: program(), runs })?)?;
     } else {
         print(&format!("{report}\n"))?;
     }
-    let missing = match args.about {
-        Some(DoctorSubject::Agent) if !agent => "the agent does not run here",
-        Some(DoctorSubject::Testbed) if !testbed => "the testbed does not run here",
-        Some(DoctorSubject::Host) if !host => "the host's agent does not run here",
-        None if !agent || !testbed || !host => "not everything runs here",
-        Some(_) | None => return Ok(()),
+    missing.map_or(Ok(()), |missing| Err(Failure::Failed(missing)))
+}
+
+const fn subject(about: DoctorSubject) -> Subject {
+    match about {
+        DoctorSubject::Agent => Subject::Agent,
+        DoctorSubject::Testbed => Subject::Testbed,
+        DoctorSubject::Host => Subject::Host,
+    }
+}
+
+/// What of that which was asked about does not run here, or sees not all that its configuration names.
+fn missing(report: &DoctorReport, about: Option<Subject>) -> Option<String> {
+    let called = |subject| match subject {
+        Subject::Agent => "the agent",
+        Subject::Testbed => "the testbed",
+        Subject::Host => "the host's agent",
     };
-    Err(Failure::Failed(missing.to_owned()))
+    let asked = || Subject::ALL.into_iter().filter(|one| about.is_none_or(|about| about == *one));
+    if !asked().all(|subject| report.runs(subject)) {
+        let what = about.map(|subject| format!("{} does not run here", called(subject)));
+        return Some(what.unwrap_or_else(|| "not everything runs here".to_owned()));
+    }
+    let unseen = |subject| Some(format!("{} runs here, but {}", called(subject), report.unseen(subject)?));
+    asked().find_map(unseen)
 }
