@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -15,6 +14,8 @@ use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
 use linkhold_linux::agent::protocol::{Cause, MAX_DECIBELS};
+
+use crate::numbers::whole;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -629,18 +630,6 @@ fn parse_decibels(text: &str) -> Result<f32, String> {
 fn address(text: &str) -> Result<IpAddr, String> {
     let shown = shorten(text);
     text.parse().map_err(|_| format!("{shown:?} is no IP address; write one such as 192.168.7.20"))
-}
-
-/// Reads a whole number within `range`. What clap says of one that is not whole would not say what is right.
-pub fn whole<T: TryFrom<u64> + 'static>(
-    range: RangeInclusive<u64>,
-) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
-        number
-            .and_then(|number| T::try_from(number).ok())
-            .ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
-    }
 }
 
 fn parse_share(text: &str) -> Result<Fraction, String> {

@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod failure;
 mod interrupt;
+mod numbers;
 mod output;
 mod program;
 mod progress;

@@ -710,7 +710,7 @@ fn a_figure_that_is_nearly_right_is_suggested() {
         ),
         (&["reproduce", "dsasinc/fig4"], "did you mean `dsasync/fig4`?"),
         (&["reproduce", "dsasync/fgi4"], "did you mean `dsasync/fig4`?"),
-        // Another number is another figure, and no slip; of a paper that is right only its figures are listed.
+        // Another number is another figure, and no slip. Of a paper that is right, its figures are listed.
         (&["reproduce", "dsasync/fig99"], "fig7, dsasync/fig8, dsasync/sensitivity\n"),
         (&["reproduce", "dsasync", "--figure", "overhaed"], "did you mean `overhead`?"),
         (&["reproduce", "colour"], "no figure called `colour`; there are: dsasync/"),

@@ -15,7 +15,7 @@ use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity, P
 use linkhold_scenario::input;
 use nix::unistd::{AccessFlags, access};
 
-use crate::cli::whole;
+use crate::numbers::whole;
 use crate::output::print;
 use crate::program::VERSION;
 use crate::{Failure, interrupt};

@@ -310,7 +310,7 @@ impl Session {
                 );
                 exit(128 + signal as i32);
             }
-            // In a pipe the radio's program gets the signal, too, and the input may end before it is seen here.
+            // In a pipe the radio's program gets the signal, too, and the input may end first.
             End::Stopped(_) | End::Input => {
                 self.handling.stopped = self.stop.came().filter(|_| !self.recorded)
             }

@@ -23,7 +23,7 @@ use linkhold_results::{CompareRow, Program, RunRecord, RunReport, RunSeries, Sce
 use linkhold_scenario::{Case, Scenario, input};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::whole;
+use crate::numbers::whole;
 use crate::output::{OutputFolder, print, width};
 use crate::program::program;
 use crate::progress::{AboveBar, bar};
