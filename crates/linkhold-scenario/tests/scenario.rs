@@ -1088,7 +1088,8 @@ fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
     let far = parse(&far).expect("valid").summary();
     assert!(far.contains("tells the rate; a correspondent is told one wired delay later\n"), "{far}");
     let late = told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\n");
-    let noticed = "told        a primary user 20ms after its burst begins, its end at once; nobody tells the rate\n";
+    let noticed =
+        "told        a primary user 20ms after its burst begins, its end at once; nobody tells the rate\n";
     assert!(late.contains(noticed), "{late}");
     let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n").replacen(
         "[radio]",

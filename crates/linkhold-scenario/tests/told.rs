@@ -139,7 +139,7 @@ fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
     assert!(scenario.cases()[1].scenario.radio.signals.of_user(0).is_exact());
     let summary = scenario.summary();
     for part in [
-        "a primary user 20ms after its burst begins, its end 20ms late, and from then 5ms late, their end at once, 2 % \
+        "a primary user 20ms after its burst begins, its end at once, and from then 5ms late, their end at once, 2 % \
          not at all, and 2 false ones of 100ms a minute",
         "told     case oracle: every silence at its first moment, and the channel's exact rate",
     ] {
