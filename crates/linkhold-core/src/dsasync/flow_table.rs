@@ -1,7 +1,9 @@
 //! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
 //!
-//! At `max_flows` the longest idle connection makes room. Flows of datagrams have places of their own, a
-//! quarter as many, so that datagrams from ever new ports evict no connection. A connection and a flow of
+//! At `max_flows` the longest idle connection makes room; first those of strangers, of which no handshake was
+//! seen to its end and to which no station has answered, so that a flood from ever new ports evicts no
+//! connection that somebody has, however long it has been idle. Flows of datagrams have places of their own,
+//! a quarter as many, so that datagrams from ever new ports evict no connection. A connection and a flow of
 //! datagrams between the same ports are two. Flows are found by a seeded hash, since strangers choose
 //! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
 
@@ -39,11 +41,33 @@ struct Slot {
     /// How many flows have had this slot before.
     generation: u32,
     live: bool,
+    /// The list that it is in.
+    list: List,
     newer: u32,
     older: u32,
     flow: Flow,
 }
 
+/// Flows that make room for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Connections,
+    Datagrams,
+    Strangers,
+}
+
+impl List {
+    fn of(flow: &Flow) -> Self {
+        match flow.transport {
+            Transport::Udp => Self::Datagrams,
+            Transport::Tcp if flow.is_real() => Self::Connections,
+            Transport::Tcp => Self::Strangers,
+        }
+    }
+}
+
+/// At most so many flows are looked at for who is to go.
+const LOOKS: usize = 8;
 /// Flows of datagrams have one place for this many places of connections.
 const DATAGRAM_PART: usize = 4;
 
@@ -54,9 +78,10 @@ pub(super) struct FlowTable {
     hasher: FixedState,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// By transport, as are the next three: the slot used last, the one idle longest, flows, and most flows.
-    newest: [u32; 2],
-    oldest: [u32; 2],
+    /// By list: the slot used last, and the one idle longest.
+    newest: [u32; 3],
+    oldest: [u32; 3],
+    /// By transport: flows, and most flows.
     len: [usize; 2],
     max: [usize; 2],
 }
@@ -68,8 +93,8 @@ impl FlowTable {
             hasher: FixedState::with_seed(seed),
             slots: Vec::new(),
             free: Vec::new(),
-            newest: [NONE; 2],
-            oldest: [NONE; 2],
+            newest: [NONE; 3],
+            oldest: [NONE; 3],
             len: [0; 2],
             max: [max_flows as usize, (max_flows as usize / DATAGRAM_PART).max(1)],
         }
@@ -87,9 +112,14 @@ impl FlowTable {
     /// The connection used last, if it is this one: packets come in trains of one flow.
     #[inline]
     pub fn touch_newest(&self, key: &FlowKey, station: StationId) -> Option<u32> {
-        let slot = self.newest[Transport::Tcp as usize];
-        let newest = self.slots.get(slot as usize)?;
-        (newest.flow.key == *key && newest.flow.station == station).then_some(slot)
+        let is_it = |flow: &Flow| flow.key == *key && flow.station == station;
+        let [connection, _, stranger] = self.newest;
+        if self.slots.get(connection as usize).is_some_and(|newest| is_it(&newest.flow)) {
+            return Some(connection);
+        }
+        // One that has become real changes its list.
+        let flow = &self.slots.get(stranger as usize)?.flow;
+        (is_it(flow) && !flow.is_real()).then_some(stranger)
     }
 
     /// Finds a flow, or adds it, and makes it the most recently used. The flow is `station`'s from now on.
@@ -97,12 +127,15 @@ impl FlowTable {
         let hash = self.hash(transport, key);
         if let Some(slot) = self.find_hashed(hash, transport, key) {
             self.unlink(slot);
+            let entry = &mut self.slots[slot as usize];
+            entry.list = List::of(&entry.flow);
             self.link_newest(slot);
             // A station that was away for long comes back under another number.
             self.slots[slot as usize].flow.station = station;
             return Touched::Known(slot);
         }
         if self.len[transport as usize] >= self.max[transport as usize] {
+            self.sort_out();
             return Touched::Full;
         }
         let generation = match self.free.last() {
@@ -113,7 +146,8 @@ impl FlowTable {
         flow.transport = transport;
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         flow.slot = slot;
-        let mut entry = Slot { generation, live: true, newer: NONE, older: NONE, flow };
+        let mut entry =
+            Slot { generation, live: true, list: List::of(&flow), newer: NONE, older: NONE, flow };
         match self.slots.get_mut(slot as usize) {
             Some(place) => {
                 // The slot may still be in a list of those whose flow owes something.
@@ -138,7 +172,7 @@ impl FlowTable {
     }
 
     fn link_newest(&mut self, slot: u32) {
-        let which = self.slots[slot as usize].flow.transport as usize;
+        let which = self.slots[slot as usize].list as usize;
         let old = self.newest[which];
         self.slots[slot as usize].newer = NONE;
         self.slots[slot as usize].older = old;
@@ -149,9 +183,23 @@ impl FlowTable {
         self.newest[which] = slot;
     }
 
+    /// Takes the strangers idle longest off their list that have become real since their last packet.
+    #[cold]
+    fn sort_out(&mut self) {
+        for _ in 0..LOOKS {
+            let slot = self.oldest[List::Strangers as usize];
+            if self.get(slot).is_none_or(|flow| !flow.is_real()) {
+                return;
+            }
+            self.unlink(slot);
+            self.slots[slot as usize].list = List::Connections;
+            self.link_newest(slot);
+        }
+    }
+
     fn unlink(&mut self, slot: u32) {
-        let Slot { newer, older, ref flow, .. } = self.slots[slot as usize];
-        let which = flow.transport as usize;
+        let Slot { newer, older, list, .. } = self.slots[slot as usize];
+        let which = list as usize;
         match self.slots.get_mut(newer as usize) {
             Some(other) => other.older = older,
             None => self.newest[which] = older,
@@ -162,11 +210,17 @@ impl FlowTable {
         }
     }
 
-    /// The flow to evict: the longest idle. Of the eight longest idle, one that holds nothing goes first.
+    /// The flow to evict: the longest idle, a stranger's if there is one. Of the eight longest idle, one that
+    /// holds nothing goes first.
     pub fn oldest(&self, transport: Transport) -> Option<u32> {
-        let oldest = self.oldest[transport as usize];
+        let [connection, datagrams, stranger] = self.oldest;
+        let oldest = match transport {
+            Transport::Udp => datagrams,
+            Transport::Tcp if stranger != NONE => stranger,
+            Transport::Tcp => connection,
+        };
         let mut slot = oldest;
-        for _ in 0..8 {
+        for _ in 0..LOOKS {
             let Some(entry) = self.slots.get(slot as usize) else { break };
             if entry.flow.is_idle() {
                 return Some(slot);

@@ -51,6 +51,33 @@ fn the_longest_idle_flow_makes_room() {
 }
 
 #[test]
+fn strangers_make_room_before_the_connections_that_somebody_has() {
+    let mut table = FlowTable::new(4, 7);
+    let real = add(&mut table, 0);
+    table.at(real).note_answer();
+    assert_eq!(table.touch_newest(&key(0), StationId(0)), None, "it is in the wrong list yet");
+    assert_eq!(add(&mut table, 0), real);
+    assert_eq!(table.touch_newest(&key(0), StationId(0)), Some(real));
+    for n in 1..20 {
+        if table.touch(Transport::Tcp, &key(n), StationId(0)) == Touched::Full {
+            let oldest = table.oldest(Transport::Tcp).unwrap();
+            assert_eq!(table.get(oldest).unwrap().key, key(n - 3), "the stranger that is idle longest");
+            table.remove(oldest);
+            add(&mut table, n);
+        }
+        assert_eq!(table.touch_newest(&key(n), StationId(0)), table.find(&key(n)));
+    }
+    assert_eq!((table.find(&key(0)), table.len()), (Some(real), 4));
+    // Where there are no strangers, it is the one that is idle longest.
+    for n in 17..20 {
+        let slot = add(&mut table, n);
+        table.at(slot).note_answer();
+        assert_eq!(add(&mut table, n), slot);
+    }
+    assert_eq!(table.oldest(Transport::Tcp), Some(real));
+}
+
+#[test]
 fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
     let mut table = FlowTable::new(4, 7);
     for n in 0..4 {
