@@ -41,6 +41,8 @@ const MOST_HIDING: Duration = Duration::from_micros(50_500);
 const TRIES: u32 = 3;
 const MOST_FLOWS: usize = 8;
 const STATIONS: u32 = 3;
+/// All of which nothing was heard.
+const STRANGERS: StationId = StationId(linkhold_core::link_monitor::MAX_STATIONS);
 /// A full packet takes a millisecond.
 const RATE: BitRate = BitRate(LEN as u64 * 8 * 1000);
 
@@ -57,6 +59,9 @@ enum Step {
     Silence(Silence),
     /// A third party sends a segment.
     Forge { flow: usize, forgery: Forgery },
+    /// The driver has not heard of this station lately, and counts what goes down to it among strangers' until
+    /// it sends something or a silence of its own is told.
+    Unhear(u32),
     /// A connection ends. The sender begins the next one with this number as soon as it knows.
     End { flow: usize, ending: Ending, iss: u32 },
     /// The next frames are lost.
@@ -182,6 +187,8 @@ struct Connection {
     echo: u32,
     /// Rank of the last ACK that reached the sender.
     passed: u64,
+    /// Place among what was sent behind the segment that went down last, copies left out.
+    went: usize,
     /// The acknowledgment numbers that the station's packets carried.
     said: BTreeSet<u32>,
     /// End of the highest block that reached the sender.
@@ -199,6 +206,10 @@ struct World {
     flows: Vec<Connection>,
     /// The station of each flow.
     homes: Vec<StationId>,
+    /// Those that have no number of their own.
+    unheard: BTreeSet<StationId>,
+    /// Under which station's number each flow's last packet came.
+    seen_at: Vec<StationId>,
     packets: BTreeMap<PacketId, Packet>,
     kept: BTreeMap<PacketId, (Packet, u32)>,
     next_id: u64,
@@ -256,6 +267,7 @@ impl Connection {
             ranks: 0,
             echo: 0,
             passed: 0,
+            went: 0,
             said: BTreeSet::new(),
             shown: iss + 1,
             echoes_mark: false,
@@ -316,6 +328,8 @@ impl World {
             now: Instant::from_millis(1),
             flows: (0..flows.len()).map(connection).collect(),
             homes: flows.iter().map(|(_, home)| StationId(*home)).collect(),
+            unheard: BTreeSet::new(),
+            seen_at: flows.iter().map(|(_, home)| StationId(*home)).collect(),
             packets: BTreeMap::new(),
             kept: BTreeMap::new(),
             next_id: 0,
@@ -441,6 +455,9 @@ impl World {
     }
 
     fn link(&mut self, kind: LinkEventKind) {
+        if let LinkEventKind::FreezeStarted { scope: Scope::Station(station), .. } = kind {
+            self.unheard.remove(&station);
+        }
         // When a silence began nobody knows: what is told is the moment of the notice.
         self.agent.on_link(self.now, LinkEvent::at(self.now, kind), &mut self.out);
         self.drain();
@@ -465,8 +482,17 @@ impl World {
         let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
         let serial = self.sent.len().saturating_sub(1);
         let generation = self.flows[flow].generation;
-        let packet =
-            Packet { forged, flow, generation, serial, tcp, len, direction, ecn, rank, since: self.now };
+        let home = self.homes[flow];
+        if direction == Direction::Uplink {
+            self.unheard.remove(&home);
+        }
+        let station = if self.unheard.contains(&home) { STRANGERS } else { home };
+        // A reset from the station alone makes no flow the station's.
+        if direction == Direction::Downlink || !tcp.flags.contains(TcpFlags::RST) {
+            self.seen_at[flow] = station;
+        }
+        let since = self.now;
+        let packet = Packet { forged, flow, generation, serial, tcp, len, direction, ecn, rank, since };
         if direction == Direction::Uplink && !forged {
             self.flows[flow].said.insert(tcp.ack.0);
         }
@@ -474,7 +500,7 @@ impl World {
             id,
             direction,
             origin: Origin::Arrival,
-            station: self.homes[flow],
+            station,
             flow: &self.flows[flow].key,
             tcp: &packet.tcp,
             len,
@@ -482,10 +508,10 @@ impl World {
         };
         let verdict = self.agent.on_packet(self.now, &view, &mut self.out);
         match verdict {
-            Verdict::Forward(rewrite) => self.go(packet, rewrite),
+            Verdict::Forward(rewrite) => self.go_in_turn(packet, rewrite),
             Verdict::ForwardAndKeep(rewrite) => {
                 self.kept.insert(id, (packet, 0));
-                self.go(packet, rewrite);
+                self.go_in_turn(packet, rewrite);
             }
             Verdict::Hold => {
                 self.packets.insert(id, packet);
@@ -538,11 +564,29 @@ impl World {
         }
     }
 
+    /// It is no copy: it goes in its flow's order. A copy that takes another's place where the sender can
+    /// tell it from nothing is the exception.
+    fn go_in_turn(&mut self, packet: Packet, rewrite: Rewrite) {
+        let is_data = packet.direction == Direction::Downlink && packet.tcp.payload_len > 0;
+        // After a reset nobody knows any more what both ends agreed on.
+        let is_over = self.is_past(&packet) || self.flows[packet.flow].closed.is_some();
+        if is_data && !packet.forged && !is_over {
+            let flow = &mut self.flows[packet.flow];
+            let Options { timestamps, sack } = flow.options;
+            assert!(packet.serial >= flow.went || !timestamps && !sack, "segments change their order");
+            flow.went = packet.serial + 1;
+        }
+        self.go(packet, rewrite);
+    }
+
     fn go(&mut self, packet: Packet, rewrite: Rewrite) {
         match packet.direction {
             Direction::Downlink => {
                 assert!(rewrite.is_none());
-                assert!(!self.is_noticed(packet.flow), "sent into a silence that was noticed");
+                // A flow follows its station to its own number with the next packet.
+                let station = self.seen_at[packet.flow];
+                let covers = |&(scope, _): &(Scope, Cause)| scope.covers(station);
+                assert!(!self.noticed.iter().any(covers), "sent into a silence that was noticed");
                 if self.queue.len() < 100 {
                     self.queue.push_back(packet);
                 } else {
@@ -582,7 +626,7 @@ impl World {
                         known.direction == Direction::Downlink || waited <= MOST_HIDING,
                         "kept back for {waited}"
                     );
-                    self.go(known, rewrite);
+                    self.go_in_turn(known, rewrite);
                 }
                 Action::Discard { packet, .. } => {
                     thrown.push(self.packets.remove(&packet).expect("it is held"));
@@ -955,9 +999,19 @@ impl World {
             Step::Retransmit { flow, offset, len } => self.send_again(flow % count, offset, len),
             Step::Silence(silence) => self.begin(silence),
             Step::Forge { flow, forgery } => self.forge(flow % count, forgery),
+            Step::Unhear(station) => self.unhear(StationId(station)),
             Step::End { flow, ending, iss } => self.end(flow % count, ending, Seq(iss)),
             Step::Lose(frames) => self.lose += frames,
             Step::Mark(frames) => self.mark += frames,
+        }
+    }
+
+    /// A driver takes numbers from stations that are idle: nothing is held for them, and no silence is theirs.
+    fn unhear(&mut self, station: StationId) {
+        let silent = self.noticed.iter().any(|(scope, _)| *scope == Scope::Station(station));
+        let busy = self.packets.values().any(|packet| self.homes[packet.flow] == station);
+        if !silent && !busy {
+            self.unheard.insert(station);
         }
     }
 
@@ -1044,6 +1098,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..MOST_FLOWS, offset, len()).prop_map(|(flow, offset, len)| Step::Retransmit { flow, offset, len }),
         3 => silence().prop_map(Step::Silence),
         2 => (0..MOST_FLOWS, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
+        1 => (0..STATIONS).prop_map(Step::Unhear),
         1 => (0..MOST_FLOWS, ending(), any::<u32>())
             .prop_map(|(flow, ending, iss)| Step::End { flow, ending, iss }),
         1 => (1u32..4).prop_map(Step::Lose),

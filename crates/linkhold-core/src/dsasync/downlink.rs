@@ -134,7 +134,8 @@ impl Downlink {
             return false;
         }
         match shared.config.queues {
-            Queues::Station => self.buffer.has(station),
+            // A flow may hold packets under the number that its station had before.
+            Queues::Station => shared.flows.at(slot).held > 0 || self.buffer.has(station),
             Queues::Flow => shared.flows.at(slot).held > 0 || self.settle(now, shared, round_trips, gates),
         }
     }
@@ -328,6 +329,16 @@ impl Downlink {
         }
         let held = self.buffer.station_weight(shared.flows.at(slot), slot, packet.station);
         held + u64::from(packet.len) > quota
+    }
+
+    /// A flow that is known is this station's from now on.
+    #[inline]
+    pub fn follow(&mut self, shared: &mut Shared, slot: u32, station: StationId) {
+        if let Some(before) = self.buffer.follow(shared.flows.known(slot), slot, station) {
+            for station in [before, station] {
+                shared.space.note_queues(station, self.buffer.shared_by(station));
+            }
+        }
     }
 
     /// Tells [`Space`](super::shared::Space) how many queues share it, now that the queue which this packet

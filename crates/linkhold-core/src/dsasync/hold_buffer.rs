@@ -20,7 +20,8 @@
 //! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
 //! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
 //! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
-//! With what is no SYN it moves from the SYNs' queue to the common one.
+//! With what is no SYN it moves from the SYNs' queue to the common one. When its station gets another number it
+//! moves along: an agent gives an address a number of its own once it has heard from it.
 //!
 //! Room is made by the longest queue of the station that has most here, so that a station cannot push another
 //! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the
@@ -233,7 +234,12 @@ impl HoldBuffer {
             let leaves = !opens && self.is_of_openings(queue);
             return (if leaves { station } else { queue }, station);
         }
-        let station = self.number(station);
+        self.queue_of_none(flow, slot, self.number(station), opens)
+    }
+
+    /// The same for a flow that holds nothing.
+    #[inline]
+    fn queue_of_none(&self, flow: &Flow, slot: u32, station: u32, opens: bool) -> (u32, u32) {
         let own = match self.kind {
             Queues::Flow => flow.is_answered(),
             Queues::Station => false,
@@ -378,9 +384,24 @@ impl HoldBuffer {
         let from = self.slab[flow.held_tail as usize].queue;
         let leaves = self.kind == Queues::Flow && from < self.first_own();
         if leaves {
-            self.change_queue(flow, from, self.first_own() + slot);
+            let station = self.queues[from as usize].station;
+            self.change_queue(flow, from, self.first_own() + slot, station);
         }
         leaves
+    }
+
+    /// A flow is this station's from now on, and moves there with all that it holds. Answers whose it was, if it
+    /// was another's.
+    #[inline]
+    pub fn follow(&mut self, flow: &Flow, slot: u32, station: StationId) -> Option<StationId> {
+        let from = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0)?.queue;
+        let (home, station) = (self.queues[from as usize].station, self.number(station));
+        if home == station || self.kind == Queues::Station {
+            return None;
+        }
+        let (to, _) = self.queue_of_none(flow, slot, station, self.is_of_openings(from));
+        self.change_queue(flow, from, to, station);
+        Some(StationId(home))
     }
 
     /// A flow gets a packet that is no SYN, and leaves the queue of SYNs. True if it was in that.
@@ -389,34 +410,62 @@ impl HoldBuffer {
         let from = self.slab[flow.held_tail as usize].queue;
         let leaves = self.is_of_openings(from);
         if leaves {
-            self.change_queue(flow, from, from - self.first_opening());
+            let station = from - self.first_opening();
+            self.change_queue(flow, from, station, station);
         }
         leaves
     }
 
-    /// Moves all that a flow holds from one queue to the end of another.
+    /// Moves all that a flow holds from one queue to the end of another, which is `station`'s. Its own queue may
+    /// go with it from one station to another.
     #[inline(never)]
-    fn change_queue(&mut self, flow: &Flow, from: u32, to: u32) {
-        let station = self.queues[from as usize].station;
+    fn change_queue(&mut self, flow: &Flow, from: u32, to: u32, station: u32) {
         self.make_room(to, station);
-        self.queues[to as usize].transport = flow.transport;
-        let mut index = flow.held_head;
-        while let Some(&HeldSegment { prev, next, flow_next, .. }) = self.slab.get(index as usize) {
-            self.queues[from as usize].unlink(&mut self.slab, prev, next);
-            let prev = self.queues[to as usize].append(&mut self.slab, index);
-            let held = &mut self.slab[index as usize];
-            (held.queue, held.prev, held.next) = (to, prev, NONE);
-            index = flow_next;
+        let home = self.queues[from as usize].station;
+        let left = self.queues[from as usize].weight - flow.held_weight;
+        if from == to {
+            self.weigh(from, left);
+            self.end(from);
+            self.delist(from);
+        } else {
+            self.queues[to as usize].transport = flow.transport;
+            let mut index = flow.held_head;
+            while let Some(&HeldSegment { prev, next, flow_next, .. }) = self.slab.get(index as usize) {
+                self.queues[from as usize].unlink(&mut self.slab, prev, next);
+                let prev = self.queues[to as usize].append(&mut self.slab, index);
+                let held = &mut self.slab[index as usize];
+                (held.queue, held.prev, held.next) = (to, prev, NONE);
+                index = flow_next;
+            }
         }
-        let (left, before) =
-            (self.queues[from as usize].weight - flow.held_weight, self.queues[to as usize].weight);
+        if home != station {
+            self.hand_over(home, station, flow.held);
+        }
+        let before = self.queues[to as usize].weight;
         if before == 0 {
             self.begin(to, station);
         }
-        self.weigh(from, left);
+        if from != to {
+            self.weigh(from, left);
+        }
         self.weigh(to, before + flow.held_weight);
-        if left == 0 {
+        if from != to && left == 0 {
             self.end(from);
+        }
+    }
+
+    /// So many packets that were one station's are another's.
+    fn hand_over(&mut self, from: u32, to: u32, packets: u32) {
+        let old = &mut self.stations[from as usize];
+        old.held -= packets;
+        if old.held == 0 {
+            self.time.end(&mut old.tag);
+        }
+        let new = &mut self.stations[to as usize];
+        let is_first = new.held == 0;
+        new.held += packets;
+        if is_first {
+            self.enlist_station(to);
         }
     }
 

@@ -248,7 +248,10 @@ impl DsaSync {
     ) -> Option<(u32, bool)> {
         loop {
             match self.shared.flows.touch(transport, flow, station) {
-                Touched::Known(slot) => return Some((slot, false)),
+                Touched::Known(slot) => {
+                    self.downlink.follow(&mut self.shared, slot, station);
+                    return Some((slot, false));
+                }
                 Touched::New(slot) => {
                     self.shared.monitor.learn_station(station);
                     return Some((slot, true));

@@ -28,6 +28,8 @@ struct Bench {
     agent: DsaSync,
     out: Actions,
     now: Instant,
+    /// Whose the next packets are, instead of the station that their flow's number tells.
+    station: Option<StationId>,
 }
 
 fn key(n: u16, v6: bool) -> FlowKey {
@@ -61,7 +63,7 @@ fn plain(mode: Mode) -> DsaSyncConfig {
 
 impl Bench {
     fn new(config: &DsaSyncConfig) -> Self {
-        Self { agent: DsaSync::new(config).unwrap(), out: Actions::new(), now: Instant::ZERO }
+        Self { agent: DsaSync::new(config).unwrap(), out: Actions::new(), now: Instant::ZERO, station: None }
     }
 
     fn at(&mut self, millis: u64) -> &mut Self {
@@ -82,7 +84,7 @@ impl Bench {
             id: PacketId(id),
             direction,
             origin,
-            station: StationId(u32::from(flow) / 100 % 10),
+            station: self.station.unwrap_or(StationId(u32::from(flow) / 100 % 10)),
             flow: &key,
             tcp,
             len: tcp.payload_len + 40,

@@ -57,6 +57,7 @@ pub struct DriverCounters {
 #[derive(Debug)]
 struct HeldPacket {
     station: StationId,
+    direction: Direction,
     checksum: TcpChecksum,
     known: Known,
 }
@@ -215,46 +216,34 @@ impl<D: DataPath> Driver<D> {
     /// # Errors
     /// [`NoNumberLeft`] while all numbers are in use.
     pub fn station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
-        self.station_heard(radio, addr, now, true)
+        let Some(stations) = self.stations_mut(radio) else {
+            return Err(NoNumberLeft);
+        };
+        match stations.find(addr, now) {
+            Some(id) => Ok(id),
+            None => self.add_station(radio, addr, now),
+        }
     }
 
     /// The station of a packet.
     #[inline]
     fn station_of(&mut self, arrived: &Arrived, addr: IpAddr, now: Instant) -> StationId {
-        let heard = arrived.direction == Direction::Uplink;
-        self.station_heard(arrived.radio, addr, now, heard).unwrap_or(SHARED)
-    }
-
-    #[inline]
-    fn station_heard(
-        &mut self,
-        radio: usize,
-        addr: IpAddr,
-        now: Instant,
-        heard: bool,
-    ) -> Result<StationId, NoNumberLeft> {
-        let Some(stations) = self.stations_mut(radio) else {
-            return Err(NoNumberLeft);
-        };
-        match stations.find(addr, now, heard) {
-            Some(id) => Ok(id),
-            None => self.add_station(radio, addr, now, heard),
+        match arrived.direction {
+            Direction::Uplink => self.station(arrived.radio, addr, now).unwrap_or(SHARED),
+            // Anybody may make up an address that something is sent to.
+            Direction::Downlink => {
+                self.stations_mut(arrived.radio).and_then(|known| known.find(addr, now)).unwrap_or(SHARED)
+            }
         }
     }
 
     #[cold]
-    fn add_station(
-        &mut self,
-        radio: usize,
-        addr: IpAddr,
-        now: Instant,
-        heard: bool,
-    ) -> Result<StationId, NoNumberLeft> {
+    fn add_station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
         let left = self.radios[radio].stations.take_back(now);
         for station in left {
             self.handle_link(radio, now, LinkEvent::at(now, LinkEventKind::StationLeft { station }));
         }
-        self.radios[radio].stations.add(addr, now, heard)
+        self.radios[radio].stations.add(addr, now)
     }
 
     /// Handles up to `most` packets that wait; true if there may be more.
@@ -426,8 +415,9 @@ impl<D: DataPath> Driver<D> {
 
     fn hold_with(&mut self, arrived: &Arrived, station: StationId, known: Known) {
         let radio = &mut self.radios[arrived.radio];
-        let held = HeldPacket { station, checksum: checksum_state(arrived), known };
-        radio.stations.hold(station);
+        let direction = arrived.direction;
+        let held = HeldPacket { station, direction, checksum: checksum_state(arrived), known };
+        radio.stations.hold(station, direction);
         radio.held.insert(arrived.id, held);
         self.datapath.hold(arrived.id);
     }
@@ -504,7 +494,7 @@ impl<D: DataPath> Driver<D> {
     fn take_held(&mut self, radio: usize, id: PacketId) -> Option<HeldPacket> {
         let radio = &mut self.radios[radio];
         let held = radio.held.remove(&id)?;
-        radio.stations.let_go(held.station);
+        radio.stations.let_go(held.station, held.direction);
         Some(held)
     }
 

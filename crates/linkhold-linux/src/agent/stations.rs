@@ -3,16 +3,16 @@
 //! A number is free → a station's → (idle for [`IDLE`], nothing held, no silence of its own) → free again. So
 //! neither addresses that somebody makes up nor the guests of a year use the numbers up.
 //!
-//! Of a station that never sent anybody may make up the address: a sweep of an IPv6 /64 from outside takes
-//! thousands of numbers in a minute. Such stations give their numbers back first, and need not be idle for
-//! that. They have numbers until then, because a connection from outside begins with a packet to a station
-//! that may not have sent yet, and its flow should not move from one number to another at the answer.
+//! Of a station that never sent anybody may make up the address: a flood from outside over an IPv6 /64 would
+//! be thousands of stations, each with a turn and a quota like those that are there. So an address gets a
+//! number once it has sent a packet or a signal has named it, and until then all of them share [`SHARED`].
+//! The mechanism takes what it holds of a flow along to the new number.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use linkhold_core::link_monitor;
-use linkhold_core::packet::StationId;
+use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 
 /// Most stations told apart at once, which is what a mechanism tracks. Addresses beyond them share one more
@@ -34,8 +34,6 @@ struct Station {
     addresses: Vec<IpAddr>,
     /// Configured stations keep their numbers.
     configured: bool,
-    /// It sent a packet, or a signal named it.
-    heard: bool,
     /// When it was last heard of, or the end of a silence of its own, whatever is later.
     busy_until: Instant,
     /// Packets held for it.
@@ -53,8 +51,8 @@ pub struct Stations {
     ids: HashMap<IpAddr, StationId, foldhash::fast::RandomState>,
     stations: Vec<Station>,
     free: Vec<StationId>,
-    /// Packets held for the stations that share a number.
-    shared_held: u32,
+    /// Uplink packets held for the stations that share a number.
+    shared_up_held: u32,
     /// The table may be looked through for idle stations from then on.
     next_sweep: Instant,
     overflowed: bool,
@@ -71,7 +69,7 @@ impl Stations {
             ids: HashMap::default(),
             stations: Vec::new(),
             free: Vec::new(),
-            shared_held: 0,
+            shared_up_held: 0,
             next_sweep: Instant::ZERO,
             overflowed: false,
             untracked: 0,
@@ -97,17 +95,15 @@ impl Stations {
         this
     }
 
-    /// The station of an address, if it has a number; it is heard of now, and `heard` if the packet is its
-    /// own or a signal names it.
+    /// The station of an address, if it has a number; it is heard of now.
     #[inline]
-    pub fn find(&mut self, addr: IpAddr, now: Instant, heard: bool) -> Option<StationId> {
+    pub fn find(&mut self, addr: IpAddr, now: Instant) -> Option<StationId> {
         if self.one {
             return Some(HOST);
         }
         let id = *self.ids.get(&addr)?;
         if let Some(station) = self.stations.get_mut(id.0 as usize) {
             station.busy_until = station.busy_until.max(now);
-            station.heard |= heard;
         }
         Some(id)
     }
@@ -118,17 +114,14 @@ impl Stations {
         self.one || self.ids.contains_key(&addr)
     }
 
-    /// Numbers that stations give back, if none is left for a new one: those that were never heard, or where
-    /// there are none, idle ones. The caller tells the mechanism of each before it asks for another number.
+    /// Numbers that idle stations give back, if none is left for a new one. The caller tells the mechanism of
+    /// each before it asks for another number.
     pub fn take_back(&mut self, now: Instant) -> Vec<StationId> {
         if !self.free.is_empty() || self.stations.len() < MAX_STATIONS as usize || now < self.next_sweep {
             return Vec::new();
         }
         self.next_sweep = now + SWEEP_PAUSE;
-        self.take_from(|station| !station.heard && station.busy_until <= now);
-        if self.free.is_empty() {
-            self.take_from(|station| station.busy_until + IDLE <= now);
-        }
+        self.take_from_idle(now);
         if self.free.is_empty() {
             if !self.overflowed {
                 self.overflowed = true;
@@ -143,10 +136,10 @@ impl Stations {
         self.free.clone()
     }
 
-    /// Takes the numbers of these stations, as far as nothing is held for them and they are not configured.
-    fn take_from(&mut self, these: impl Fn(&Station) -> bool) {
+    /// Takes the numbers of idle stations, as far as nothing is held for them and they are not configured.
+    fn take_from_idle(&mut self, now: Instant) {
         for (number, station) in self.stations.iter_mut().enumerate() {
-            if station.configured || station.held > 0 || !these(station) {
+            if station.configured || station.held > 0 || station.busy_until + IDLE > now {
                 continue;
             }
             for addr in station.addresses.drain(..) {
@@ -158,17 +151,17 @@ impl Stations {
         self.free.reverse();
     }
 
-    /// Gives an address that has no number one.
+    /// Gives an address that has no number one: it has sent something, or a signal names it.
     ///
     /// # Errors
     /// [`NoNumberLeft`] while all are in use.
-    pub fn add(&mut self, addr: IpAddr, now: Instant, heard: bool) -> Result<StationId, NoNumberLeft> {
-        // Packets that are held under the shared number must leave before one of their station gets a number
-        // of its own, or it would overtake them.
-        if self.shared_held > 0 {
+    pub fn add(&mut self, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+        // Uplink packets that are held under the shared number must leave before one of their station gets a
+        // number of its own, or it would overtake them. Downlink packets go along with their flows.
+        if self.shared_up_held > 0 {
             return Err(NoNumberLeft);
         }
-        let station = Station { addresses: vec![addr], busy_until: now, heard, ..Station::default() };
+        let station = Station { addresses: vec![addr], busy_until: now, ..Station::default() };
         let id = match self.free.pop() {
             Some(id) => {
                 if let Some(slot) = self.stations.get_mut(id.0 as usize) {
@@ -194,20 +187,23 @@ impl Stations {
     }
 
     /// A packet of the station is held from now on.
-    pub fn hold(&mut self, id: StationId) {
-        *self.held(id) += 1;
+    pub fn hold(&mut self, id: StationId, direction: Direction) {
+        if let Some(held) = self.held(id, direction) {
+            *held += 1;
+        }
     }
 
     /// A packet of the station is not held any more.
-    pub fn let_go(&mut self, id: StationId) {
-        let held = self.held(id);
-        *held = held.saturating_sub(1);
+    pub fn let_go(&mut self, id: StationId, direction: Direction) {
+        if let Some(held) = self.held(id, direction) {
+            *held = held.saturating_sub(1);
+        }
     }
 
-    fn held(&mut self, id: StationId) -> &mut u32 {
+    fn held(&mut self, id: StationId, direction: Direction) -> Option<&mut u32> {
         match self.stations.get_mut(id.0 as usize) {
-            Some(station) => &mut station.held,
-            None => &mut self.shared_held,
+            Some(station) => Some(&mut station.held),
+            None => (direction == Direction::Uplink).then_some(&mut self.shared_up_held),
         }
     }
 
@@ -247,17 +243,13 @@ mod tests {
         IpAddr::from((0x0a00_0000 + number).to_be_bytes())
     }
 
-    /// As the driver does it.
+    /// As the driver does it with a packet of the station's own.
     fn id(stations: &mut Stations, number: u32, now: Instant) -> StationId {
-        number_of(stations, number, now, true)
-    }
-
-    fn number_of(stations: &mut Stations, number: u32, now: Instant, heard: bool) -> StationId {
-        if let Some(id) = stations.find(addr(number), now, heard) {
+        if let Some(id) = stations.find(addr(number), now) {
             return id;
         }
         let _ = stations.take_back(now);
-        stations.add(addr(number), now, heard).unwrap_or(SHARED)
+        stations.add(addr(number), now).unwrap_or(SHARED)
     }
 
     fn full(now: Instant) -> Stations {
@@ -272,9 +264,9 @@ mod tests {
     fn addresses_of_one_configured_station_are_one_station() {
         let addresses: [IpAddr; 2] = ["10.0.0.5".parse().unwrap(), "fd00::5".parse().unwrap()];
         let mut stations = Stations::new([&addresses[..]]);
-        let configured = stations.find(addresses[0], at(0), true);
+        let configured = stations.find(addresses[0], at(0));
         assert_eq!(configured, Some(StationId(0)));
-        assert_eq!(stations.find(addresses[1], at(0), true), configured);
+        assert_eq!(stations.find(addresses[1], at(0)), configured);
         assert_eq!(id(&mut stations, 6, at(0)), StationId(1));
         assert_eq!(id(&mut stations, 6, at(1)), StationId(1));
         assert_eq!(stations.len(), 2);
@@ -294,17 +286,17 @@ mod tests {
     fn idle_stations_give_their_numbers_back() {
         let mut stations = full(at(0));
         // Heard of, silent, or with a packet held, a station keeps its number.
-        let _ = stations.find(addr(0), at(30), true);
+        let _ = stations.find(addr(0), at(30));
         stations.keep(StationId(1), at(20));
-        stations.hold(StationId(2));
+        stations.hold(StationId(2), Direction::Downlink);
         assert_eq!(id(&mut stations, 9000, at(59)), SHARED);
         let back = stations.take_back(at(61));
         assert_eq!(back.len(), MAX_STATIONS as usize - 3);
         assert!(![0, 1, 2].iter().any(|kept| back.contains(&StationId(*kept))));
         assert_eq!(stations.len(), 3);
-        assert_eq!(stations.add(addr(9000), at(61), true), Ok(StationId(3)));
-        assert_eq!(stations.find(addr(3), at(61), true), None);
-        assert_eq!(stations.find(addr(2), at(61), true), Some(StationId(2)));
+        assert_eq!(stations.add(addr(9000), at(61)), Ok(StationId(3)));
+        assert_eq!(stations.find(addr(3), at(61)), None);
+        assert_eq!(stations.find(addr(2), at(61)), Some(StationId(2)));
         // There are numbers left: nobody has to give any back.
         assert!(stations.take_back(at(600)).is_empty());
     }
@@ -317,55 +309,30 @@ mod tests {
             let _ = id(&mut stations, number, at(0));
         }
         assert_eq!(stations.take_back(at(3600)).len(), MAX_STATIONS as usize - 1);
-        assert_eq!(stations.find(mine[0], at(3600), true), Some(StationId(0)));
+        assert_eq!(stations.find(mine[0], at(3600)), Some(StationId(0)));
     }
 
-    /// Otherwise a packet under the new number would overtake those held under the shared one.
+    /// Otherwise an uplink packet under the new number would overtake those held under the shared one.
     #[test]
-    fn nobody_gets_a_number_while_packets_are_held_under_the_shared_one() {
+    fn nobody_gets_a_number_while_uplink_packets_are_held_under_the_shared_one() {
         let mut stations = full(at(0));
         let shared = id(&mut stations, 9000, at(1));
-        stations.hold(shared);
+        stations.hold(shared, Direction::Uplink);
+        stations.hold(shared, Direction::Downlink);
         assert!(!stations.take_back(at(100)).is_empty());
-        assert_eq!(stations.add(addr(9000), at(100), true), Err(NoNumberLeft));
-        stations.let_go(shared);
-        assert_eq!(stations.add(addr(9000), at(100), true), Ok(StationId(0)));
+        assert_eq!(stations.add(addr(9000), at(100)), Err(NoNumberLeft));
+        stations.let_go(shared, Direction::Uplink);
+        assert_eq!(stations.add(addr(9000), at(100)), Ok(StationId(0)));
     }
 
     #[test]
     fn a_flood_of_addresses_looks_through_the_table_once_a_second() {
         let mut stations = full(at(0));
         assert!(stations.take_back(at(10)).is_empty());
-        let _ = stations.find(addr(5), at(10), true);
+        let _ = stations.find(addr(5), at(10));
         // Too early for another look, though most are idle by now.
         stations.next_sweep = at(100);
         assert!(stations.take_back(at(99)).is_empty());
         assert_eq!(stations.take_back(at(100)).len(), MAX_STATIONS as usize);
-    }
-
-    /// Packets to addresses that nobody has, as many as there are numbers and more.
-    #[test]
-    fn a_sweep_from_outside_takes_no_number_from_a_station_that_sends() {
-        let mut stations = Stations::new([]);
-        let first = id(&mut stations, 1, at(0));
-        let silent = number_of(&mut stations, 2, at(0), false);
-        for number in 3..3 * MAX_STATIONS {
-            let _ = number_of(&mut stations, 1_000_000 + number, at(1 + u64::from(number) / 1000), false);
-        }
-        assert_ne!(number_of(&mut stations, 9000, at(20), true), SHARED, "a station that is new");
-        assert_eq!(id(&mut stations, 1, at(20)), first);
-        // One that answers keeps its number from then on, as one for which packets are held keeps it so long.
-        let (answers, waits) =
-            (number_of(&mut stations, 3, at(20), false), number_of(&mut stations, 4, at(20), false));
-        assert_eq!(stations.find(addr(3), at(20), true), Some(answers));
-        stations.hold(waits);
-        for number in 0..3 * MAX_STATIONS {
-            let _ = number_of(&mut stations, 2_000_000 + number, at(21 + u64::from(number) / 1000), false);
-        }
-        for (number, kept) in [(1, first), (3, answers), (4, waits)] {
-            assert_eq!(stations.find(addr(number), at(33), false), Some(kept));
-        }
-        assert!(!stations.knows(addr(2)), "{silent:?} was nobody's");
-        assert_eq!(stations.ids.len(), stations.len());
     }
 }

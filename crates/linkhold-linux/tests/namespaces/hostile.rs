@@ -38,21 +38,26 @@ struct Flood {
     stop: Arc<AtomicBool>,
 }
 
-/// Which ports a flood comes from.
+/// Over what a flood is spread.
 #[derive(Clone, Copy, Debug)]
-enum Ports {
-    /// Always the same: one flow that heeds no window.
-    One,
-    /// Another one for each packet, as hping3 does unless told otherwise.
-    Each,
+enum Spread {
+    /// Nothing: one flow that heeds no window.
+    Nothing,
+    /// Another port for each packet, as hping3 has it unless told otherwise.
+    Ports,
+    /// Another address on the radio's side for each packet, too. Nobody has any of them.
+    Addresses,
 }
+
+/// Addresses on the radio's side that nobody has, by their last byte.
+const NOBODYS: std::ops::Range<u64> = 128..254;
 
 impl Flood {
     /// Starts sending segments with data to a closed port of the station, so many bits a second.
-    fn start(path: &ThreeHosts, bps: f64, ports: Ports) -> Self {
+    fn start(path: &ThreeHosts, bps: f64, spread: Spread) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
-        let work = move || send_flood(bps, ports, &ended);
+        let work = move || send_flood(bps, spread, &ended);
         let thread = path.ch.spawn("flood", work).expect("start the flood");
         Self { thread: Some(thread), stop }
     }
@@ -70,10 +75,16 @@ impl Drop for Flood {
     }
 }
 
-fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
+/// An address in the radio's network.
+fn nobodys(last: u64) -> IpAddr {
+    let IpAddr::V4(station) = ThreeHosts::SH_V4 else { unreachable!("it is IPv4") };
+    let [a, b, c, _] = station.octets();
+    IpAddr::from([a, b, c, last as u8])
+}
+
+fn send_flood(bps: f64, spread: Spread, stop: &AtomicBool) -> nix::Result<()> {
     let socket: OwnedFd =
         socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
-    let to = SockaddrStorage::from(SocketAddr::new(ThreeHosts::SH_V4, 0));
     let mut buffer = [0u8; 1500];
     let (started, mut sent) = (Instant::now(), 0u64);
     while !stop.load(Ordering::Relaxed) {
@@ -81,10 +92,15 @@ fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
         let due = (started.elapsed().as_secs_f64() * bps / 8.0 / f64::from(FLOOD_DATA + 40)) as u64;
         sent = sent.max(due.saturating_sub((bps * 0.005 / 8.0 / 1440.0) as u64));
         while sent < due {
-            let port = match ports {
-                Ports::One => 2000,
-                Ports::Each => 1024 + (sent % 60_000) as u16,
+            let port = match spread {
+                Spread::Nothing => 2000,
+                Spread::Ports | Spread::Addresses => 1024 + (sent % 60_000) as u16,
             };
+            let addr = match spread {
+                Spread::Nothing | Spread::Ports => ThreeHosts::SH_V4,
+                Spread::Addresses => nobodys(NOBODYS.start + sent % (NOBODYS.end - NOBODYS.start)),
+            };
+            let to = SockaddrStorage::from(SocketAddr::new(addr, 0));
             let tcp = TcpSegment {
                 seq: Seq(sent as u32),
                 ack: Seq(1),
@@ -95,7 +111,7 @@ fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
             };
             let spec = PacketSpec {
                 src: Endpoint { addr: ThreeHosts::CH_V4, port },
-                dst: Endpoint { addr: ThreeHosts::SH_V4, port: 9999 },
+                dst: Endpoint { addr, port: 9999 },
                 tcp,
                 ecn: Ecn::NotEct,
             };
@@ -175,9 +191,12 @@ pub fn a_hog_leaves_a_flow_its_share_where_nobody_tells_the_rate() -> Outcome {
 
 fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
     let mut undecided = Vec::new();
-    for ports in [Ports::One, Ports::Each] {
+    for spread in [Spread::Nothing, Spread::Ports, Spread::Addresses] {
         let path = ThreeHosts::build()?;
         path.set_offloads(false)?;
+        // They take the radio's time: the base station finds them all at the station, which throws them away.
+        let (network, station) = (format!("{}/25", nobodys(NOBODYS.start)), ThreeHosts::SH_V4.to_string());
+        path.bs.run("ip", &["route", "add", &network, "via", &station, "dev", RADIO])?;
         shape(&path);
         let agent = AgentProcess::start(&path, settings);
         let flow = Transfer::start(
@@ -189,7 +208,7 @@ fn hog_leaves_share(shape: impl Fn(&ThreeHosts), settings: &str) -> Outcome {
         );
         flow.wait_for(2 * MEGABYTE);
         for load in [1.0, 2.0] {
-            match beside_a_flood(&path, &flow, &agent, (load, ports)) {
+            match beside_a_flood(&path, &flow, &agent, (load, spread)) {
                 Err(Unfinished::Skipped(reason)) => undecided.push(reason),
                 outcome => outcome?,
             }
@@ -206,11 +225,11 @@ fn beside_a_flood(
     path: &ThreeHosts,
     flow: &Transfer,
     agent: &AgentProcess,
-    (load, ports): (f64, Ports),
+    (load, spread): (f64, Spread),
 ) -> Outcome {
     in_time(|_| {
         let host = HostMeter::start();
-        let flood = Flood::start(path, load * RATE_BPS, ports);
+        let flood = Flood::start(path, load * RATE_BPS, spread);
         std::thread::sleep(Duration::from_secs(1));
         let during = carried(path, flow, Duration::from_secs(3));
         flood.end();
@@ -218,7 +237,7 @@ fn beside_a_flood(
         let after = carried(path, flow, Duration::from_secs(1));
         let host = host.load();
         let (during_share, after_share) = (during.share(), after.share());
-        let what = format!("{ports:?}, {load} times the rate");
+        let what = format!("{spread:?}, {load} times the rate");
         println!(
             "{what}: {during_share:.3} of {:.1} Mbit/s, then {after_share:.3} of {:.1}, {:.1} Mbit/s of data; {host}",
             during.rate_bps() / 1e6,

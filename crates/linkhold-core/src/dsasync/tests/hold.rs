@@ -313,6 +313,66 @@ fn an_evicted_flow_is_discarded_and_reopened() {
     assert_eq!((metrics.flows, metrics.flow_evictions, metrics.windows_closed_now), (1, 1, 0));
 }
 
+/// A flood from ever new ports, and a connection that was idle all the while: it is known, and its window
+/// still follows the radio.
+#[test]
+fn a_flood_of_new_ports_evicts_no_connection_that_a_station_has() {
+    let mut b =
+        Bench::new(&DsaSyncConfig { max_flows: 4, close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) });
+    b.open(1, 500);
+    for port in 10..30 {
+        assert_eq!(b.down(u64::from(port), port, 1000, MSS).0, FORWARD);
+    }
+    let metrics = b.agent.metrics();
+    assert_eq!((metrics.flows, metrics.flow_evictions, metrics.midstream_flows), (4, 17, 20));
+    assert_eq!(b.down(100, 1, 1000, MSS).0, FORWARD);
+    assert_eq!(b.agent.metrics().midstream_flows, 20, "it was forgotten");
+    assert_eq!(injected(&b.at(10).freeze(Scope::Network)).len(), 1);
+}
+
+/// An agent gives an address a number of its own when it hears from it; until then all such addresses are one
+/// station. What is held of a flow goes along, in its order, and has its station's turn.
+#[test]
+fn what_is_held_of_a_flow_follows_it_to_another_station() {
+    for queues in [Queues::Flow, Queues::Station] {
+        let mut b = Bench::new(&DsaSyncConfig { queues, ..plain(Mode::Hold) });
+        let hold = |b: &mut Bench, id: u64, flow: u16, seq: u32, station: u32| {
+            b.station = Some(StationId(station));
+            let held = b.down(id, flow, seq, MSS).0;
+            b.station = None;
+            assert_eq!(held, Verdict::Hold);
+        };
+        told(&mut b);
+        for flow in [101, 201] {
+            b.open(flow, 50_000);
+        }
+        b.at(100).freeze(Scope::Network);
+        // Ten packets of others wait under the shared number, then three of flow 101.
+        for n in 0..10 {
+            hold(&mut b, 50 + n, 900 + n as u16, 1000, 9);
+        }
+        for n in 0..3 {
+            hold(&mut b, 10 + n, 101, 1000 + n as u32 * MSS, 9);
+        }
+        hold(&mut b, 20, 201, 1000, 2);
+        hold(&mut b, 13, 101, 1000 + 3 * MSS, 1);
+        let mut order = released(&b.at(200).thaw(Scope::Network));
+        for millis in 201..260 {
+            order.extend(released(&b.at(millis).timeout()));
+        }
+        let of_flow: Vec<u64> = order.iter().copied().filter(|id| (10..20).contains(id)).collect();
+        assert_eq!(of_flow, [10, 11, 12, 13], "{queues:?}: {order:?}");
+        assert_eq!(order.len(), 15);
+        if queues == Queues::Flow {
+            let last = order.iter().position(|id| *id == 13).unwrap();
+            let others = order[..last].iter().filter(|id| **id >= 50).count();
+            assert!(others <= 5, "three stations have a turn each: {order:?}");
+        }
+        let metrics = b.agent.metrics();
+        assert_eq!((metrics.held_bytes, metrics.held_packets), (0, 0));
+    }
+}
+
 #[test]
 fn flush_lets_everything_go_in_a_silence() {
     let mut b = Bench::new(&DsaSyncConfig { close_at: CloseAt::SilenceStart, ..tight(Mode::FreezeNudge) });
