@@ -5,7 +5,8 @@
 //! report; gives samples. A sample covers the time between the transmission of the most recently sent segment
 //! that an ACK newly reports and that ACK, and what was delivered in it. Deviation: it counts bytes where
 //! Linux counts packets. A retransmission that an ACK's echoed timestamp shows not to be what arrived gives
-//! no sample (`Scoreboard::acknowledge`); the draft takes it.
+//! no sample (`Scoreboard::acknowledge`), nor does one that was out while the sender was frozen, whose ACK may
+//! have waited before the silent radio; the draft takes both.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -147,7 +148,7 @@ impl DeliveryRate {
         if summary.delivered > 0 {
             self.delivered_at = now;
         }
-        let (newest, then) = judged?;
+        let (newest, then) = judged.filter(|(newest, _)| newest.timed)?;
         let sending = newest.sent.since(then.first_sent);
         let interval = now.since(then.delivered_at).max(sending);
         if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
@@ -199,7 +200,7 @@ mod tests {
 
     /// An ACK that newly reports `bytes`, of which segment `id`, sent at `sent`, is the youngest.
     fn ack(bytes: u64, id: u32, sent: u64) -> AckSummary {
-        let newest = Delivered { id, end: 0, sent: at(sent), ever_retransmitted: false };
+        let newest = Delivered { id, end: 0, sent: at(sent), ever_retransmitted: false, timed: true };
         AckSummary { delivered: bytes, newest: Some(newest), ..AckSummary::default() }
     }
 
@@ -253,6 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_that_was_out_in_a_freeze_gives_no_sample_and_the_next_one_does() {
+        let mut rate = DeliveryRate::new(at(0));
+        rate.on_sent(at(0), 0, 0, true);
+        rate.on_sent(at(1), 1, 0, false);
+        rate.shift_times(Duration::from_millis(1000));
+        let mut held = ack(1000, 0, 1000);
+        held.newest = held.newest.map(|newest| Delivered { timed: false, ..newest });
+        assert_eq!(rate.on_ack(at(1020), &held, MIN), None);
+        assert_eq!(rate.delivered(), 1000);
+        rate.on_sent(at(1020), 2, 1, false);
+        let sample = rate.on_ack(at(1040), &ack(2000, 2, 1020), MIN).unwrap();
+        assert_eq!((sample.delivered, sample.interval), (2000, Duration::from_millis(20)));
+    }
+
+    #[test]
     fn what_the_application_limits_is_marked_until_it_is_delivered() {
         let mut rate = DeliveryRate::new(at(0));
         rate.on_sent(at(0), 0, 0, true);
@@ -281,11 +297,12 @@ mod tests {
                 end: 0,
                 sent: at(u64::from(n)),
                 ever_retransmitted: false,
+                timed: true,
             };
             let snapshot = rate.snapshot(&segment).unwrap();
             assert_eq!((snapshot.id, snapshot.delivered), (segment.id, 0));
         }
-        let gone = Delivered { id: first.wrapping_sub(1), end: 0, sent: at(0), ever_retransmitted: false };
+        let gone = Delivered { id: first.wrapping_sub(1), end: 0, sent: at(0), ever_retransmitted: false, timed: true };
         assert!(rate.snapshot(&gone).is_none(), "a slot's older owner is not taken for its newer one");
     }
 }

@@ -54,8 +54,8 @@ struct Handshake {
     send: bool,
     /// Since then nothing goes, and the timer stands still.
     frozen: Option<Instant>,
-    /// How often a segment of it went again at a thaw, which is no sign of a loss.
-    thawed: u32,
+    /// The TSval clock at the last thaw. What was sent before gives no RTT.
+    first_echo: Option<u32>,
     sent_at: Option<Instant>,
     timeout: Duration,
     expires: Option<Instant>,
@@ -111,7 +111,7 @@ impl Endpoint {
             iss,
             handshake: Handshake {
                 frozen: None,
-                thawed: 0,
+                first_echo: None,
                 send: state == State::SynSent,
                 sent_at: None,
                 timeout: config.rto_initial,
@@ -237,12 +237,16 @@ impl Endpoint {
     }
 
     /// RTT that the answer to our SYN tells: of one that was sent once (RFC 6298 section 3, Karn), or of the
-    /// copy that the echo names (RFC 7323 section 4.1).
+    /// copy that the echo names (RFC 7323 section 4.1), unless it waited for the end of a freeze.
     fn handshake_rtt(&self, now: Instant, segment: &TcpSegment) -> Option<Duration> {
-        if self.handshake.retries + self.handshake.repeated + self.handshake.thawed == 0 {
+        let first_echo = self.handshake.first_echo;
+        if self.handshake.retries + self.handshake.repeated == 0 && first_echo.is_none() {
             return self.handshake.sent_at.map(|sent| now.since(sent));
         }
         let echo = segment.timestamp.filter(|ts| self.timestamps && ts.echo != 0)?.echo;
+        if first_echo.is_some_and(|from| (echo.wrapping_sub(from) as i32) < 0) {
+            return None;
+        }
         Some(Duration::from_millis(u64::from(ts_clock(now).wrapping_sub(echo).max(1))))
     }
 
@@ -559,14 +563,13 @@ impl Endpoint {
 
     fn thaw_handshake(&mut self, now: Instant, resend: Resend) {
         let Some(since) = self.handshake.frozen.take() else { return };
-        // The clock stood still: the silence is no part of the round trip, nor of what is left of the timer.
-        // Where silences come more often than it expires, it must not begin anew.
+        // The clock stood still: the silence is no part of what is left of the timer. Where silences come more
+        // often than it expires, it must not begin anew.
         let by = now.since(since);
-        self.handshake.sent_at = self.handshake.sent_at.map(|at| at + by);
+        self.handshake.first_echo = Some(ts_clock(now));
         self.handshake.expires = self.handshake.expires.map(|at| at + by);
         if self.handshake.expires.is_some() && resend != Resend::Nothing {
             self.handshake.send = true;
-            self.handshake.thawed += 1;
         }
     }
 

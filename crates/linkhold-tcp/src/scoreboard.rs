@@ -12,7 +12,7 @@ mod ring;
 
 use linkhold_core::time::Instant;
 
-use record::{CHAINED, EVER_RETRANS, LOST, RETRANS, Record, SACKED};
+use record::{CHAINED, EVER_RETRANS, LASTING, LOST, RETRANS, Record, SACKED, UNTIMED};
 use ring::Ring;
 
 /// No segment. Ids wrap after 2^32 segments (6 TB), which no run reaches.
@@ -26,6 +26,8 @@ pub(crate) struct Delivered {
     pub end: u64,
     pub sent: Instant,
     pub ever_retransmitted: bool,
+    /// False if the sender stood still since it was sent: that time is shifted, and tells no rate.
+    pub timed: bool,
 }
 
 /// What one ACK newly told.
@@ -35,22 +37,22 @@ pub(crate) struct AckSummary {
     pub delivered: u64,
     /// Bytes newly SACKed.
     pub sacked: u64,
-    /// Oldest transmission time among the segments newly cumulatively acknowledged that were sent once: the
-    /// RTT sample of RFC 6298 (Karn's rule).
+    /// Oldest transmission time among the segments newly cumulatively acknowledged that were sent once, and
+    /// not before a freeze: the RTT sample of RFC 6298 (Karn's rule).
     pub first_sent: Option<Instant>,
     /// A retransmitted segment was cumulatively acknowledged: the ACK is ambiguous, and what it covers beyond
     /// may have waited behind the hole (Karn; Linux FLAG_RETRANS_DATA_ACKED).
     pub retransmission_acked: bool,
     /// Latest transmission time among the segments that `first_sent` is the oldest of.
     pub last_sent: Option<Instant>,
-    /// The youngest newly SACKed segment that was sent once.
+    /// The youngest newly SACKed segment that was sent once, and not before a freeze.
     pub sacked_sent: Option<Instant>,
     /// A segment that was sent once, and ends at or before the mark, is newly (S)ACKed (RFC 5682's test).
     pub original_delivered: bool,
     /// The most recently transmitted segment among those newly delivered, by RACK's order.
     pub newest: Option<Delivered>,
-    /// The first newly SACKed segment that was sent once (Linux `first_sackt`).
-    pub first_sacked_sent: Option<Instant>,
+    /// The first newly SACKed segment that was sent once, and whether it tells an RTT (Linux `first_sackt`).
+    pub first_sacked: Option<(Instant, bool)>,
     /// Where a cumulative ACK covers a segment retransmitted at or after this, the ACK is the original's: its
     /// echoed timestamp is older (RFC 8985 section 6.2 step 2, Linux `tcp_skb_spurious_retrans`). A SACK's
     /// echo tells nothing of the SACKed segment: it is that of the last segment in order (RFC 7323 section
@@ -73,6 +75,7 @@ impl AckSummary {
                 end: record.end(),
                 sent: record.sent,
                 ever_retransmitted: retransmitted,
+                timed: record.is_timed(),
             });
         }
     }
@@ -293,7 +296,7 @@ impl Scoreboard {
         summary.delivered += delivered;
         if let Some((id, end, sent)) = last_plain {
             summary.last_sent = summary.last_sent.max(Some(sent));
-            summary.note_newest(Delivered { id, end, sent, ever_retransmitted: false });
+            summary.note_newest(Delivered { id, end, sent, ever_retransmitted: false, timed: true });
         }
         self.fack = self.fack.max(last_end);
         if summary.retransmission_acked {
@@ -318,6 +321,8 @@ impl Scoreboard {
         if sent_once {
             summary.reordered |= record.end() < self.fack;
             summary.original_delivered |= record.end() <= self.original_limit;
+        }
+        if sent_once && record.is_timed() {
             summary.last_sent = Some(record.sent);
             summary.first_sent.get_or_insert(record.sent);
         }
@@ -399,7 +404,7 @@ impl Scoreboard {
                 self.unchain(self.ring.id(index));
                 self.forget_transmission(&record);
                 let flags = &mut self.ring[index].flags;
-                *flags = *flags & EVER_RETRANS | SACKED;
+                *flags = *flags & LASTING | SACKED;
                 let len = record.len();
                 self.sacked_bytes += len;
                 self.sacked_segments += 1;
@@ -412,8 +417,10 @@ impl Scoreboard {
                     if end <= self.original_limit {
                         summary.original_delivered = true;
                     }
-                    summary.sacked_sent = Some(record.sent);
-                    summary.first_sacked_sent.get_or_insert(record.sent);
+                    if record.is_timed() {
+                        summary.sacked_sent = Some(record.sent);
+                    }
+                    summary.first_sacked.get_or_insert((record.sent, record.is_timed()));
                 }
                 self.fack = self.fack.max(end);
                 self.highest_sacked = self.highest_sacked.max(end);
@@ -456,7 +463,7 @@ impl Scoreboard {
         }
         let index = self.ring.index(id);
         let flags = &mut self.ring[index].flags;
-        *flags = *flags & EVER_RETRANS | LOST;
+        *flags = *flags & LASTING | LOST;
         if self.ring.index(self.hint) >= self.ring.len() {
             // The hint's segment was acknowledged meanwhile; what waits may be anywhere.
             self.hint = self.ring.base();
@@ -516,7 +523,7 @@ impl Scoreboard {
         }
         self.unchain(id);
         if let Some(record) = self.ring.get_mut(id) {
-            record.flags |= RETRANS | EVER_RETRANS;
+            record.flags = record.flags & !UNTIMED | RETRANS | EVER_RETRANS;
             record.sent = now;
         }
         self.chain(id);
@@ -627,6 +634,12 @@ impl Scoreboard {
     /// Moves every transmission time later: the clock stood still meanwhile.
     pub fn shift_times(&mut self, by: linkhold_core::time::Duration) {
         self.ring.for_each(|record| record.sent += by);
+    }
+
+    /// The path went on while the clock stood still. What is out may have arrived meanwhile, and its ACK may
+    /// have waited before the silent hop: its transmission time orders it, and tells no round trip.
+    pub fn leave_untimed(&mut self) {
+        self.ring.for_each(|record| record.flags |= UNTIMED);
     }
 }
 

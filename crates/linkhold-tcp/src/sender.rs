@@ -158,8 +158,9 @@ pub(crate) struct Plan {
 struct ByteProbe {
     /// When it was first sent.
     sent: Instant,
-    /// It was sent again since, so what its answer takes is not known (RFC 6298 section 3, Karn).
-    again: bool,
+    /// It was sent again since (RFC 6298 section 3, Karn), or the sender stood still: what its answer takes
+    /// is not known.
+    untimed: bool,
 }
 
 /// What the handshake agreed on.

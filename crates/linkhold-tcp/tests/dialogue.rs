@@ -7,7 +7,7 @@ mod common;
 use common::{at, ms};
 use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Seq};
 use linkhold_tcp::{Congestion, DelayedAck, Details, Endpoint, Recovery, Source, TcpConfig, Transmit};
 
@@ -996,9 +996,84 @@ fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     assert!(talk.end.next_timeout().unwrap() >= due + ms(5000));
     assert!(!data(&talk.drain()).is_empty());
     assert_eq!(talk.end.stats().rto_events, 0);
-    // Data sent before the freeze gives an RTT without the silence.
-    talk.ack(5260, 5001, &[]);
-    assert!(talk.end.srtt().unwrap() < ms(150), "{:?}", talk.end.srtt());
+}
+
+/// In a cell only the radio stood still: the ACKs of what was out may have waited at the base station.
+#[test]
+fn what_was_out_in_a_freeze_tells_no_round_trip_and_what_goes_after_it_does() {
+    let plain = TcpConfig { timestamps: false, ..linux() };
+    for (config, mss) in [(linux(), 1000), (plain, 1012), (classic(Recovery::NewReno), 1012)] {
+        for sacked in [false, config.sack] {
+            let mut talk = Talk::open(&config, Source::Bulk);
+            let first = data(&talk.drain()).len() as u32;
+            let end = 1 + mss * first;
+            talk.ack(200, end, &[]);
+            talk.end.freeze(at(201));
+            talk.now = at(5201);
+            talk.end.thaw(talk.now, Resend::Nothing);
+            assert!(talk.drain().is_empty());
+            // What the data sent at 200 ms carried.
+            talk.echo = Some(201);
+            let block = [(end + mss, end + 2 * mss)];
+            let sent = if sacked { talk.ack(5203, end, &block) } else { talk.ack(5203, end + 2 * mss, &[]) };
+            assert_eq!(talk.end.srtt(), Some(ms(100)), "{sacked} {config:?}");
+            if sacked {
+                // What the block leaves open arrived, too; nothing was retransmitted.
+                talk.ack(5204, end + 2 * mss, &[]);
+                assert_eq!(talk.end.srtt(), Some(ms(100)), "{config:?}");
+                continue;
+            }
+            talk.echo = Some(5204);
+            let last = data(&sent).last().map(|(start, len)| start + len).expect("new data");
+            talk.ack(5243, last, &[]);
+            assert_eq!(talk.end.srtt(), Some(Duration::from_micros(92_500)), "{config:?}");
+        }
+    }
+}
+
+/// A round trip of 3 ms would stay the smallest of a path that has 100, and look like a long queue.
+#[test]
+fn vegas_keeps_its_window_after_a_freeze() {
+    let config = TcpConfig { timer_tick: None, ..TcpConfig::linux(Congestion::Vegas) };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    let sent = data(&talk.drain());
+    let mut next = 1 + 1000 * sent.len() as u32;
+    // One ACK a segment, all 100 ms after it: enough samples for Vegas to judge a round trip by.
+    let mut round = |talk: &mut Talk, ms_now: u64, from: u32| {
+        let sent = (from..next).step_by(1000).flat_map(|ack| talk.ack(ms_now, ack + 1000, &[]));
+        let new: u32 = data(&sent.collect::<Vec<_>>()).iter().map(|(_, len)| len).sum();
+        let from = next;
+        next += new;
+        from
+    };
+    let from = round(&mut talk, 200, 1);
+    let from = round(&mut talk, 300, from);
+    let before = talk.end.cwnd_bytes();
+    talk.end.freeze(at(301));
+    talk.now = at(5301);
+    talk.end.thaw(talk.now, Resend::Nothing);
+    talk.echo = Some(301);
+    let mut from = round(&mut talk, 5303, from);
+    talk.echo = None;
+    for n in 1..6 {
+        from = round(&mut talk, 5303 + 100 * n, from);
+    }
+    let after = talk.end.cwnd_bytes();
+    assert!(after > before, "{before} bytes before, {after} after");
+}
+
+/// The answer to a SYN may wait at the base station, too.
+#[test]
+fn a_handshake_that_was_out_in_a_freeze_tells_no_round_trip() {
+    for timestamps in [false, true] {
+        let config = TcpConfig { timestamps, ..linux() };
+        let talk =
+            Talk::open_after(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK, |end: &mut Endpoint| {
+                end.freeze(at(1));
+                end.thaw(at(98), Resend::Nothing);
+            });
+        assert_eq!(talk.end.srtt(), None, "timestamps {timestamps}");
+    }
 }
 
 /// cr-aware section 3: the timer starts anew with the frozen RTO, cwnd is as it was, and what waits for an

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_ack_of_an_original_does_not_pass_for_its_retransmission() {
         let mut rack = Rack::default();
-        let early = Delivered { id: 0, end: 1000, sent: at(100), ever_retransmitted: true };
+        let early = Delivered { id: 0, end: 1000, sent: at(100), ever_retransmitted: true, timed: true };
         rack.on_delivered(at(110), &early, Some(ms(40)));
         assert!(rack.latest.is_none(), "10 ms after the retransmission on a 40 ms path");
     }

@@ -9,6 +9,10 @@ pub(super) const RETRANS: u32 = 4;
 /// Retransmitted at least once.
 pub(super) const EVER_RETRANS: u32 = 8;
 pub(super) const CHAINED: u32 = 16;
+/// The sender stood still since its last transmission, so nobody knows how long that took.
+pub(super) const UNTIMED: u32 = 32;
+/// What stays known of a segment when it is SACKed, or taken for lost.
+pub(super) const LASTING: u32 = EVER_RETRANS | UNTIMED;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,10 @@ impl Record {
     }
     pub fn ever_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANS != 0
+    }
+    /// True if the time from its last transmission to its ACK is a round trip.
+    pub(super) fn is_timed(&self) -> bool {
+        self.flags & UNTIMED == 0
     }
     pub(super) fn waits_for_retransmission(&self) -> bool {
         self.flags & (SACKED | LOST | RETRANS) == LOST

@@ -78,7 +78,7 @@ impl Sender {
             && self
                 .board
                 .front()
-                .is_some_and(|head| summary.first_sacked_sent.is_some_and(|at| at < head.sent));
+                .is_some_and(|head| summary.first_sacked.is_some_and(|(at, _)| at < head.sent));
         if acked > 0 {
             self.peer.reset_probes();
             if (frozen || !self.quirks.timer_follows_state()) && !self.partial_ack_keeps_timer() {
@@ -131,7 +131,7 @@ impl Sender {
             && self.board.is_empty()
         {
             self.board.push(self.nxt, self.nxt + 1, probe.sent);
-            if probe.again {
+            if probe.untimed {
                 self.board.was_sent_again(self.nxt);
             }
             self.nxt += 1;
@@ -198,8 +198,8 @@ impl Sender {
         let since = |sent: Option<Instant>| sent.map(|sent| now.since(sent));
         // RFC 6298 section 3, Karn: only segments sent once; RFC 7323 section 4.1 (RTTM): timestamps
         // otherwise, and only when new data is acknowledged.
-        let sacked =
-            if self.quirks.sacks_time_before_timestamps() { since(summary.first_sacked_sent) } else { None };
+        let first_sacked = summary.first_sacked.and_then(|(sent, timed)| timed.then_some(sent));
+        let sacked = if self.quirks.sacks_time_before_timestamps() { since(first_sacked) } else { None };
         let rtt = if let Some(sent) = summary.first_sent {
             Some(now.since(sent))
         } else if sacked.is_some() {

@@ -238,6 +238,11 @@ impl Sender {
     /// frozen RTO, cwnd is what it was, and what `resend` names goes again at once.
     pub fn thaw(&mut self, now: Instant, resend: Resend) {
         let Some(by) = self.wake(now) else { return };
+        // Only the radio stood still: ACKs may have waited before it, and come at once.
+        self.board.leave_untimed();
+        if let Some(probe) = &mut self.byte_probe {
+            probe.untimed = true;
+        }
         self.timer = match self.timer {
             Timer::Idle => Timer::Idle,
             Timer::Retransmit(_) | Timer::LossProbe(_) | Timer::Reorder(_) => {
@@ -248,8 +253,8 @@ impl Sender {
         self.resend(resend);
     }
 
-    /// Goes on as if the clock had stood still: every timer keeps what was left of it. Nothing goes again by
-    /// itself, so the retransmission timer must not begin anew: where silences come more often than the RTO
+    /// Goes on as if the clock had stood still, as it did on the whole path: every timer keeps what was left
+    /// of it, and ACKs of what was out tell an RTT without the silence. Nothing goes again by itself, so the retransmission timer must not begin anew: where silences come more often than the RTO
     /// it would never expire, and a sender whose last retransmission was lost would stand for good.
     pub fn go_on(&mut self, now: Instant) {
         let Some(by) = self.wake(now) else { return };

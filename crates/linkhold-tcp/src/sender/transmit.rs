@@ -286,7 +286,7 @@ impl Sender {
             WindowProbe::OneByte => {
                 self.byte_probe = Some(ByteProbe {
                     sent: self.byte_probe.map_or(now, |probe| probe.sent),
-                    again: self.byte_probe.is_some(),
+                    untimed: self.byte_probe.is_some(),
                 });
                 self.plan(self.nxt, self.nxt + 1, Kind::WindowProbe)
             }
