@@ -978,6 +978,26 @@ fn both_fins_close_the_connection() {
     assert_eq!(talk.end.acknowledged(), 1500);
 }
 
+/// RFC 5681 section 2: cwnd limits data. In Linux, which counts packets, the FIN rides on the last.
+#[test]
+fn a_full_last_segment_goes_with_its_fin_when_cwnd_has_room_for_its_data() {
+    for segments in [1, 10] {
+        let config = TcpConfig { initial_window_segments: Some(segments), ..linux() };
+        let mut talk = Talk::open(&config, Source::Finite(Bytes(1000 * u64::from(segments))));
+        let sent = talk.drain();
+        let expected: Vec<_> = (0..segments).map(|n| (1 + 1000 * n, 1000)).collect();
+        assert_eq!(data(&sent), expected);
+        assert!(sent.last().unwrap().segment.flags.contains(TcpFlags::FIN));
+    }
+    // The same for what goes again, and while the FIN is out.
+    let config = TcpConfig { initial_window_segments: Some(3), ..classic(Recovery::NewReno) };
+    let mut talk = Talk::open(&config, Source::Finite(Bytes(3 * 1012)));
+    assert_eq!(data(&talk.drain()).len(), 3);
+    let (when, again) = talk.fire();
+    assert_eq!(data(&again), [(1, 1012)]);
+    assert_eq!(data(&talk.ack(when + 100, 1013, &[])), [(1013, 1012), (2025, 1012)]);
+}
+
 #[test]
 fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     let mut talk = Talk::open(&linux(), Source::Bulk);
@@ -1173,9 +1193,10 @@ fn what_a_base_station_misses_goes_at_once_and_all_of_it_at_every_timeout() {
 fn an_application_that_stops_gets_its_fin_after_what_was_sent() {
     let mut talk = Talk::open(&linux(), Source::Bulk);
     talk.drain();
-    talk.end.end_source(at(150));
-    assert!(talk.drain().is_empty(), "cwnd is full");
-    let sent = talk.ack(200, 1001, &[]);
+    assert_eq!(data(&talk.ack(200, 1, &[])), [], "cwnd is full");
+    talk.end.end_source(at(250));
+    // It limits data (Linux tcp_cwnd_test: "Don't be strict about the congestion window for the final FIN").
+    let sent = talk.drain();
     assert_eq!((sent.len(), sent[0].segment.seq, sent[0].segment.payload_len), (1, Seq(10_001), 0));
     assert!(sent[0].segment.flags.contains(TcpFlags::FIN));
     assert!(talk.ack(300, 10_002, &[]).is_empty(), "nothing follows the FIN");

@@ -91,7 +91,7 @@ impl Sender {
         let id = self.board.next_lost()?;
         let record = *self.board.get(id)?;
         let at_once = matches!(self.order, Order::LostAtOnce | Order::AllLostAtOnce);
-        if !at_once && self.pipe() + record.len() > self.usable_window() {
+        if !at_once && !self.has_room(record.len(), record.end()) {
             return None;
         }
         self.retransmit(now, id)
@@ -126,7 +126,7 @@ impl Sender {
 
     /// RFC 6675 NextSeg rules 3 and 4: nothing is lost for sure, and there is no new data.
     fn without_new_data(&mut self, now: Instant) -> Option<Plan> {
-        if self.state != CaState::Recovery || self.pipe() + self.window.mss > self.usable_window() {
+        if self.state != CaState::Recovery || !self.has_room(self.window.mss, self.nxt) {
             return None;
         }
         if self.sendable(now) > 0 {
@@ -134,6 +134,15 @@ impl Sender {
         }
         let id = self.detector.next_without_new_data(&self.board)?;
         self.retransmit(now, id)
+    }
+
+    /// True if cwnd has room for a segment of `len` that ends at `end`. cwnd limits data (RFC 5681 section 2),
+    /// which a FIN is not: in Linux, which counts packets, it rides on the last, or goes alone whatever cwnd is
+    /// (`tcp_cwnd_test`). Its byte counts in `len` and, once it is out, in the pipe.
+    #[inline]
+    fn has_room(&self, len: u64, end: u64) -> bool {
+        let fin = u64::from(self.fin_at().is_some_and(|at| end.max(self.nxt) > at));
+        self.pipe() + len <= self.usable_window() + fin
     }
 
     /// Bytes of new data that the application and the peer's window allow in one segment now.
@@ -172,7 +181,7 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(now);
         }
-        if self.pipe() + segment > self.usable_window() {
+        if !self.has_room(segment, self.nxt + segment) {
             self.usage.note(true, self.una, self.nxt);
             return None;
         }
