@@ -411,6 +411,19 @@ fn a_burst_that_was_cut_is_granted_again_without_another_access() {
 }
 
 #[test]
+fn a_grant_unasked_for_that_nobody_used_leaves_no_demand_when_it_is_cut() {
+    for detection in [0, 3] {
+        let each_frame = Some(Proactive { bytes: Bytes(200), period: 1 });
+        let mut driver =
+            Driver::new(with_user(GrantsConfig { proactive: each_frame, ..exact() }, detection), 1);
+        driver.run(at(4000));
+        // Nothing else tells of a demand of no bytes, which no grant ever meets.
+        let left = format!("{:?}", driver.air).matches("Demand {").count();
+        assert_eq!((left, counters(&driver).requests), (0, 0), "detected after {detection} ms");
+    }
+}
+
+#[test]
 fn waiting_and_the_downlinks_pause_are_told_if_asked_for() {
     let mut driver = driver(GrantsConfig { tell_silences: true, ..exact() }, 1);
     driver.put(at(1), up(1, 0));
