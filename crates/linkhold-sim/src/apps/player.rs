@@ -9,10 +9,12 @@
 //! playing  -> stalled  when the play head reaches the end of what has arrived
 //! stalled  -> playing  when the buffer holds `resume`, or all the rest of the content
 //! playing  -> over     when the play head reaches the end of the content
+//! stalled  -> over     when the content ends where the play head stands, or what is missing has had its time
 //! ```
 //! The buffer is the time from the play head to the end of the last byte that has arrived. Over UDP it can
 //! have holes: the play head passes them in the time that they would have played, and they count as lost.
-//! What arrives behind the play head is late, and is not played. The rule is our choice (RFC 3550 leaves
+//! Once the content's length is known, what is missing at its end is such a hole, too: a player that plays
+//! passes it, and one that is stalled waits for it no longer than it would have played. What arrives behind the play head is late, and is not played. The rule is our choice (RFC 3550 leaves
 //! playout to the application); it is that of a player which conceals a missing frame and keeps its timeline.
 
 use std::collections::VecDeque;
@@ -161,20 +163,48 @@ impl Player {
 
     /// Moves the play head to where it is at `now`.
     fn advance(&mut self, now: Instant) {
+        if let State::Stalled { since } = self.state
+            && let Some(until) = self.waits_until(since)
+            && until <= now
+        {
+            self.leave_stall(until, since);
+        }
         let State::Playing { since, from } = self.state else { return };
         let head = from + now.since(since);
-        let edge_time = self.time_at(self.edge);
-        if head <= edge_time {
-            self.pass(self.rate.bytes_in(head).0.min(self.edge));
+        let end = match self.length {
+            // What is missing at the end of the content is a hole like any other.
+            Some(length) if !self.lossless => length.max(self.edge),
+            Some(_) | None => self.edge,
+        };
+        let end_time = self.time_at(end);
+        if head <= end_time {
+            self.pass(self.rate.bytes_in(head).0.min(end));
             return;
         }
-        self.pass(self.edge);
-        let over = self.length.is_some_and(|length| self.edge >= length || !self.lossless);
-        if over {
+        self.pass(end);
+        if self.length.is_some_and(|length| end >= length) {
             self.state = State::Over;
         } else {
             self.counted.stalls += 1;
-            self.state = State::Stalled { since: since + edge_time.saturating_sub(from) };
+            self.state = State::Stalled { since: since + end_time.saturating_sub(from) };
+        }
+    }
+
+    /// When a stall that began at `since` ends, whatever arrives: at once if nothing is missing any more, and
+    /// over a transport that loses when what is missing at the end of the content would have been played.
+    fn waits_until(&self, since: Instant) -> Option<Instant> {
+        let missing = self.time_at(self.length?).saturating_sub(self.time_at(self.edge));
+        if self.lossless && missing > Duration::ZERO { None } else { Some(since + missing) }
+    }
+
+    /// The stall since `since` is over at `at`: what is there is played.
+    fn leave_stall(&mut self, at: Instant, since: Instant) {
+        self.counted.stalled += at.since(since);
+        if self.edge > self.counted.passed {
+            self.state = State::Playing { since: at, from: self.time_at(self.counted.passed) };
+        } else {
+            self.pass(self.length.unwrap_or(self.edge));
+            self.state = State::Over;
         }
     }
 
@@ -194,24 +224,29 @@ impl Player {
         self.counted.passed = self.counted.passed.max(position);
     }
 
-    fn play_if_ready(&mut self, now: Instant) {
-        let needed = match self.state {
-            State::Starting => self.startup,
-            State::Stalled { .. } => self.resume,
-            State::Playing { .. } | State::Over => return,
-        };
-        let head = self.time_at(self.counted.passed);
+    /// True if the buffer holds `needed`, or all the rest of the content.
+    fn is_ready(&self, needed: Duration) -> bool {
         let all_there = self.length.is_some_and(|length| self.edge >= length);
-        let buffered = self.time_at(self.edge).saturating_sub(head);
-        if self.edge == self.counted.passed || (buffered < needed && !all_there) {
-            return;
-        }
+        let buffered = self.time_at(self.edge).saturating_sub(self.time_at(self.counted.passed));
+        self.edge > self.counted.passed && (buffered >= needed || all_there)
+    }
+
+    fn play_if_ready(&mut self, now: Instant) {
         match self.state {
-            State::Starting => self.startup_took = Some(now.since(self.opened)),
-            State::Stalled { since } => self.counted.stalled += now.since(since),
+            State::Starting => {
+                if self.is_ready(self.startup) {
+                    self.startup_took = Some(now.since(self.opened));
+                    self.state = State::Playing { since: now, from: self.time_at(self.counted.passed) };
+                }
+            }
+            State::Stalled { since } => {
+                let waited = self.waits_until(since).is_some_and(|until| until <= now);
+                if waited || self.is_ready(self.resume) {
+                    self.leave_stall(now, since);
+                }
+            }
             State::Playing { .. } | State::Over => {}
         }
-        self.state = State::Playing { since: now, from: head };
     }
 }
 
@@ -272,6 +307,61 @@ mod tests {
         player.content_ends(at(200), 700);
         let record = player.record(at(10_000));
         assert_eq!((record.startup_s, record.stalls, record.played_bytes), (Some(0.2), 0, 700));
+    }
+
+    #[test]
+    fn a_stall_at_the_end_lasts_as_long_as_what_is_missing_would_have_played() {
+        let mut player = Player::new(&media(1, 1), false, at(0));
+        player.arrived(at(0), 0, 1_000);
+        // It stalls at 1 s. The content has 2 s more, which are lost.
+        player.content_ends(at(1_500), 3_000);
+        let record = player.record(at(2_000));
+        assert_eq!((record.stalls, record.stalled_s, record.lost_bytes), (1, 1.0, 0));
+        let record = player.record(at(9_000));
+        assert_eq!((record.stalls, record.stalled_s), (1, 2.0));
+        assert_eq!((record.played_bytes, record.lost_bytes, record.late_bytes), (1_000, 2_000, 0));
+        player.arrived(at(9_000), 2_000, 3_000);
+        assert_eq!(player.record(at(9_000)).late_bytes, 1_000);
+    }
+
+    #[test]
+    fn what_is_there_is_played_when_the_wait_for_the_end_is_over() {
+        let mut player = Player::new(&media(1, 5), false, at(0));
+        player.arrived(at(0), 0, 1_000);
+        player.arrived(at(2_000), 1_000, 1_700);
+        player.content_ends(at(2_500), 2_000);
+        // Stalled at 1 s with 0.3 s missing, but the end is known only at 2.5 s; then 0.7 s and the hole.
+        let record = player.record(at(3_400));
+        assert_eq!((record.stalls, record.stalled_s, record.played_bytes), (1, 1.5, 1_700));
+        let record = player.record(at(9_000));
+        assert_eq!((record.stalls, record.stalled_s), (1, 1.5));
+        assert_eq!((record.played_bytes, record.lost_bytes, record.buffered_bytes), (1_700, 300, 0));
+    }
+
+    #[test]
+    fn a_player_that_plays_passes_what_is_missing_at_the_end_as_any_hole() {
+        let mut player = Player::new(&media(1, 1), false, at(0));
+        player.arrived(at(0), 0, 1_000);
+        player.content_ends(at(500), 3_000);
+        // The head is at 1.2 s; what is still under way is in time, or late, as it would be in a hole.
+        player.arrived(at(1_200), 1_000, 1_500);
+        let record = player.record(at(1_500));
+        assert_eq!((record.played_bytes, record.lost_bytes, record.late_bytes), (1_300, 200, 200));
+        let record = player.record(at(9_000));
+        assert_eq!((record.stalls, record.stalled_s), (0, 0.0));
+        assert_eq!((record.played_bytes, record.lost_bytes, record.late_bytes), (1_300, 1_700, 200));
+    }
+
+    #[test]
+    fn a_stall_where_the_content_turns_out_to_end_is_over_at_once() {
+        for lossless in [false, true] {
+            let mut player = Player::new(&media(1, 1), lossless, at(0));
+            player.arrived(at(0), 0, 1_000);
+            player.content_ends(at(1_400), 1_000);
+            let record = player.record(at(9_000));
+            assert_eq!((record.stalls, record.stalled_s), (1, 0.4), "{lossless}");
+            assert_eq!((record.played_bytes, record.lost_bytes), (1_000, 0), "{lossless}");
+        }
     }
 
     #[test]
