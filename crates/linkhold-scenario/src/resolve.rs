@@ -512,6 +512,7 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
                 quantum,
                 flows: queue.flows.as_ref().map_or(default.flows, |at| at.0),
                 ecn: queue.ecn.as_ref().map_or(default.ecn, |at| at.value),
+                overflow_counts: default.overflow_counts,
             })
         }
     };

@@ -73,6 +73,9 @@ pub struct FqCodelConfig {
     pub memory_limit: Bytes,
     /// Mark ECN-capable frames instead of dropping them.
     pub ecn: bool,
+    /// What an overflow drops counts as CoDel's drops, so that CoDel drops faster (Linux `fq_codel_drop`; not
+    /// in RFC 8290).
+    pub overflow_counts: bool,
 }
 
 impl FqCodelConfig {
@@ -95,6 +98,8 @@ impl FqCodelConfig {
         quantum: 300,
         memory_limit: Bytes(16 << 20),
         ecn: true,
+        // fq_tin_enqueue leaves CoDel's state alone.
+        overflow_counts: false,
     };
 
     /// The same for a slow station, from commit 484a54c2e597dbc4 (of 2017, from memory) to commit
@@ -118,6 +123,7 @@ impl Default for FqCodelConfig {
             quantum: 1514,
             memory_limit: Bytes(32 << 20),
             ecn: true,
+            overflow_counts: true,
         }
     }
 }

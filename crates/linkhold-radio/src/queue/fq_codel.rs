@@ -8,7 +8,8 @@
 //!   so that flows to others pass. CoDel does not see it meanwhile; the time it stands counts as sojourn
 //!   time;
 //! - on overflow up to 64 packets, or half the bytes, are dropped from the head of the longest queue at once,
-//!   as Linux does (`fq_codel_drop`), so that the search for it is amortised;
+//!   as Linux does (`fq_codel_drop`), so that the search for it is amortised; with `overflow_counts` CoDel
+//!   counts them as its own drops, as there;
 //! - time is in nanoseconds and `interval / sqrt(count)` in floating point, not Linux's fixed point.
 
 use linkhold_core::time::{Duration, Instant};
@@ -195,6 +196,11 @@ impl FqCodel {
             let Some(node) = self.pop(fattest) else { break };
             dropped_bytes += u64::from(node.frame.len);
             out.dropped(node.frame, AirDrop::QueueFull);
+            if self.config.overflow_counts {
+                // fq_codel_drop: "Tell codel to increase its signal strength also".
+                let codel = &mut self.flows[fattest].codel;
+                codel.count = codel.count.saturating_add(1);
+            }
             if dropped_bytes >= enough {
                 break;
             }

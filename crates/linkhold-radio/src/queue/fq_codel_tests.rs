@@ -214,6 +214,29 @@ fn an_overflow_takes_from_the_longest_queue() {
     assert!(core::iter::from_fn(|| bench.get(1, &[])).any(|got| got.0 == thin));
 }
 
+/// Linux `fq_codel_drop`, but not `fq_tin_enqueue` of its Wi-Fi stack.
+#[test]
+fn an_overflow_makes_codel_drop_faster_where_it_counts() {
+    // After the first two drops CoDel counts 2, or 66 with the 64 that overflow: 100 ms / sqrt(66) is 12.3 ms.
+    for (overflow_counts, expected) in [(true, [218, 230, 242]), (false, [276, 334, 384])] {
+        let mut bench = Bench::new(FqCodelConfig { limit: 200, overflow_counts, ..FqCodelConfig::default() });
+        for _ in 0..150 {
+            bench.put(0, 1);
+        }
+        for ms in 1..400 {
+            bench.get(ms, &[]);
+            bench.put(ms, 1);
+            while ms == 150 && bench.drops.len() < 65 {
+                bench.put(ms, 1);
+            }
+        }
+        let codel = |reason| bench.drops.iter().filter(move |drop| drop.2 == reason).map(|drop| drop.0);
+        assert_eq!(codel(AirDrop::QueueFull).collect::<Vec<_>>(), [150; 64]);
+        let drops: Vec<u64> = codel(AirDrop::Codel).take(5).collect();
+        assert_eq!((drops[..2].to_vec(), drops[2..].to_vec()), (vec![105, 205], expected.to_vec()));
+    }
+}
+
 #[test]
 fn the_memory_limit_holds_as_well() {
     let mut bench = Bench::new(FqCodelConfig { memory_limit: Bytes(15_000), ..FqCodelConfig::default() });
