@@ -16,6 +16,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{Bytes, Seq};
 
 use crate::config::TcpConfig;
+use crate::linux::Quirks;
 use crate::receiver::Receiver;
 use crate::sender::{AckIn, Agreed, Kind, Sender};
 use crate::source::Source;
@@ -525,10 +526,13 @@ impl Endpoint {
             State::Listen | State::Closed => {}
             State::SynSent | State::SynReceived => {
                 if self.handshake.frozen.is_none() && self.handshake.expires.is_some_and(|at| at <= now) {
-                    // RFC 6298 (5.5): double for each retransmission.
                     self.handshake.expires = None;
                     self.handshake.retries += 1;
-                    self.handshake.timeout = (self.handshake.timeout * 2).min(self.cfg.rto_max);
+                    let linear = Quirks::new(self.cfg.details).linear_syn_timeouts();
+                    if self.state != State::SynSent || self.handshake.retries > linear {
+                        // RFC 6298 (5.5): double for each retransmission.
+                        self.handshake.timeout = (self.handshake.timeout * 2).min(self.cfg.rto_max);
+                    }
                     self.handshake.send = true;
                 }
             }

@@ -41,6 +41,13 @@ impl Quirks {
         if self.linux { 2 } else { 1 }
     }
 
+    /// `tcp_retransmit_timer` (`sysctl_tcp_syn_linear_timeouts`, since 6.5): so many timeouts of a SYN leave
+    /// the next one as long as it was. SYN-ACKs have no such rule (`reqsk_timer_handler`). By RFC 6298 (5.5)
+    /// each timeout doubles.
+    pub const fn linear_syn_timeouts(self) -> u32 {
+        if self.linux { 4 } else { 0 }
+    }
+
     /// `tcp_xmit_retransmit_queue`: a retransmission of the head restarts the timeout, unless the reordering
     /// timer runs. RFC 6298 (5.1) starts a timer only where none runs.
     pub const fn head_retransmission_restarts_timer(self) -> bool {

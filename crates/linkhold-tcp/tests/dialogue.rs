@@ -169,7 +169,7 @@ fn rfc_7323_and_2018_options_are_used_when_both_ends_have_them() {
 fn a_lost_syn_is_sent_again_and_backs_off_and_slow_start_begins_with_one_segment() {
     let mut end = Endpoint::connect(&linux(), Source::Bulk, Seq(0));
     assert!(end.poll_transmit(at(0)).is_some());
-    for expires in [1000, 3000] {
+    for expires in [1000, 2000] {
         assert_eq!(end.next_timeout(), Some(at(expires)));
         end.on_timeout(at(expires));
         assert!(end.poll_transmit(at(expires)).unwrap().segment.flags.contains(TcpFlags::SYN));
@@ -210,6 +210,31 @@ fn cubic_does_not_grow_by_a_pause_in_which_the_window_was_closed() {
     round_trips(&mut talk, 60_800, 5);
     let after = talk.end.cwnd_bytes();
     assert!(before > 7_000 && after * 10 <= before * 13, "{before} bytes before, {after} after");
+}
+
+/// Linux `tcp_retransmit_timer` with `sysctl_tcp_syn_linear_timeouts` = 4; `reqsk_timer_handler` doubles.
+#[test]
+fn timeouts_of_a_syn_double_or_in_linux_from_the_fifth_on_and_those_of_a_syn_ack_do() {
+    let expiries = |mut end: Endpoint| {
+        let mut at = Vec::new();
+        assert!(end.poll_transmit(common::at(0)).is_some());
+        for _ in 0..6 {
+            let expires = end.next_timeout().expect("the timer runs");
+            at.push(expires.as_nanos() / 1_000_000);
+            end.on_timeout(expires);
+            assert!(end.poll_transmit(expires).unwrap().segment.flags.contains(TcpFlags::SYN));
+        }
+        at
+    };
+    let connect = |config: &TcpConfig| Endpoint::connect(config, Source::Bulk, Seq(0));
+    let doubling = [1000, 3000, 7000, 15_000, 31_000, 63_000];
+    assert_eq!(expiries(connect(&linux())), [1000, 2000, 3000, 4000, 5000, 7000]);
+    assert_eq!(expiries(connect(&TcpConfig { details: Details::Rfc, ..linux() })), doubling);
+    assert_eq!(expiries(connect(&TcpConfig { rto_initial: ms(1000), ..classic(Recovery::NewReno) })), doubling);
+    let mut server = Endpoint::listen(&linux(), Source::None, Seq(PEER));
+    let syn = TcpSegment { window: 65535, flags: TcpFlags::SYN, ..TcpSegment::default() };
+    server.on_segment(at(0), &syn, Ecn::NotEct);
+    assert_eq!(expiries(server), doubling);
 }
 
 /// Linux `tcp_init_transfer`: one lost SYN is forgiven.
@@ -307,12 +332,13 @@ fn rfc_6298_the_timeout_is_3_s_when_data_begin_after_a_syn_that_timed_out() {
     ] {
         let mut end = Endpoint::connect(&config, Source::Bulk, Seq(0));
         let mut syn = end.poll_transmit(at(0)).expect("a SYN").segment;
+        let mut sent = 0;
         for _ in 0..lost {
             let expires = end.next_timeout().expect("the SYN's timer");
+            sent = expires.as_nanos() / 1_000_000;
             end.on_timeout(expires);
             syn = end.poll_transmit(expires).expect("a SYN").segment;
         }
-        let sent = [0, 1000, 3000][lost];
         let echo = syn.timestamp.map(|ts| TcpTimestamp { value: 1, echo: ts.value });
         let syn_ack = TcpSegment {
             seq: Seq(PEER),
