@@ -57,6 +57,7 @@ struct Handshake {
     frozen: Option<Instant>,
     /// The TSval clock at the last thaw. What was sent before gives no RTT.
     first_echo: Option<u32>,
+    /// When it first went.
     sent_at: Option<Instant>,
     timeout: Duration,
     expires: Option<Instant>,
@@ -231,7 +232,9 @@ impl Endpoint {
         }
         let again = self.handshake.retries + self.handshake.repeated;
         if again > 0 {
-            self.sender.syn_was_lost(again);
+            let echo = segment.timestamp.filter(|_| self.timestamps).map(|ts| ts.echo);
+            let first = self.handshake.sent_at.map(ts_clock);
+            self.sender.syn_went_again(again, self.handshake.retries, echo.is_some() && echo == first);
         }
         // What was told before the connection came up holds now.
         self.follow_path(now, true);

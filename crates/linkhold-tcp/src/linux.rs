@@ -35,10 +35,12 @@ impl Quirks {
         self.linux
     }
 
-    /// `tcp_init_transfer`: data begin with one segment if so many SYNs were lost. RFC 5681 (3.1) does after
-    /// the first.
-    pub const fn lost_syns_for_one_segment(self) -> u32 {
-        if self.linux { 2 } else { 1 }
+    /// Whether data begin with one segment after a SYN or SYN-ACK was sent `again`, `timeouts` times for its
+    /// timer and else because the peer's SYN came again. `tcp_init_transfer` forgives one, and all of them if
+    /// none was for the timer (`tcp_create_openreq_child`, `num_timeout`) or if the peer echoes the first
+    /// (`tcp_try_undo_spurious_syn`), which so was not lost. RFC 5681 (3.1) forgives none.
+    pub const fn handshake_costs_window(self, again: u32, timeouts: u32, first_echoed: bool) -> bool {
+        if self.linux { again > 1 && timeouts > 0 && !first_echoed } else { again > 0 }
     }
 
     /// `tcp_retransmit_timer` (`sysctl_tcp_syn_linear_timeouts`, since 6.5): so many timeouts of a SYN leave

@@ -311,10 +311,11 @@ impl Sender {
         }
     }
 
-    /// The SYN was lost so many times, once at least: RFC 5681 section 3.1 starts with one segment, RFC 6298
-    /// (5.7) with an RTO of 3 s. Comes after [`handshake_rtt`](Self::handshake_rtt).
-    pub fn syn_was_lost(&mut self, times: u32) {
-        if times >= self.quirks.lost_syns_for_one_segment() {
+    /// The SYN was sent again: RFC 5681 section 3.1 starts with one segment, RFC 6298 (5.7) with an RTO of 3
+    /// s. `first_echoed` if the answer is one to the first. Comes after
+    /// [`handshake_rtt`](Self::handshake_rtt).
+    pub fn syn_went_again(&mut self, again: u32, timeouts: u32, first_echoed: bool) {
+        if self.quirks.handshake_costs_window(again, timeouts, first_echoed) {
             self.window.cwnd = self.window.mss;
         }
         if self.rtt.srtt().is_none() || !self.quirks.handshake_rtt_spares_fallback() {

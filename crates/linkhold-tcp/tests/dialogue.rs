@@ -267,6 +267,63 @@ fn data_begin_with_one_segment_after_a_lost_syn_or_in_linux_after_two() {
     }
 }
 
+/// Linux `tcp_try_undo_spurious_syn`, and `tcp_create_openreq_child` at the passive end.
+#[test]
+fn in_linux_a_handshake_that_was_repeated_needlessly_costs_no_window() {
+    let by_the_rfc = TcpConfig { details: Details::Rfc, initial_window_segments: Some(10), ..linux() };
+    // (configuration, passive, timeouts, peer's SYNs beyond the first, whose echo comes, segments).
+    for (config, passive, timeouts, repeated, echoed, segments) in [
+        (linux(), false, 3, 0, 0, 10),
+        (linux(), false, 3, 0, 1, 1),
+        (by_the_rfc.clone(), false, 3, 0, 0, 1),
+        (linux(), true, 2, 0, 0, 10),
+        (linux(), true, 2, 0, 2, 1),
+        (linux(), true, 1, 1, 1, 1),
+        (linux(), true, 0, 2, 2, 10),
+        (by_the_rfc, true, 0, 2, 2, 1),
+    ] {
+        let (ours, theirs) = if passive { (PEER, 0) } else { (0, PEER) };
+        let from_peer = |flags, echo| TcpSegment {
+            seq: Seq(theirs),
+            ack: Seq(ours + 1),
+            window: 65535,
+            flags,
+            timestamp: Some(TcpTimestamp { value: 1, echo }),
+            syn: SynOptions { mss: Some(1012), window_scale: Some(3), sack_permitted: true },
+            ..TcpSegment::default()
+        };
+        let mut end = if passive {
+            Endpoint::listen(&config, Source::Bulk, Seq(ours))
+        } else {
+            Endpoint::connect(&config, Source::Bulk, Seq(ours))
+        };
+        if passive {
+            end.on_segment(at(0), &from_peer(TcpFlags::SYN, 0), Ecn::NotEct);
+        }
+        let stamp = |out: Option<Transmit>| out.and_then(|out| out.segment.timestamp).expect("it goes").value;
+        let mut sent = vec![stamp(end.poll_transmit(at(0)))];
+        for n in 0..repeated {
+            end.on_segment(at(300 + n), &from_peer(TcpFlags::SYN, 0), Ecn::NotEct);
+            sent.push(stamp(end.poll_transmit(at(300 + n))));
+        }
+        for _ in 0..timeouts {
+            let expires = end.next_timeout().expect("the timer runs");
+            end.on_timeout(expires);
+            sent.push(stamp(end.poll_transmit(expires)));
+        }
+        let answer = if passive {
+            let ack = from_peer(TcpFlags::ACK, sent[echoed]);
+            TcpSegment { seq: Seq(theirs + 1), syn: SynOptions::default(), ..ack }
+        } else {
+            from_peer(TcpFlags::SYN | TcpFlags::ACK, sent[echoed])
+        };
+        end.on_segment(at(8000), &answer, Ecn::NotEct);
+        let window: Vec<_> = core::iter::from_fn(|| end.poll_transmit(at(8000))).collect();
+        let case = (passive, timeouts, repeated, echoed, config.details);
+        assert_eq!(data(&window).len(), segments, "{case:?}");
+    }
+}
+
 /// RFC 6298 section 3, Karn: nobody knows which SYN-ACK the ACK answers.
 #[test]
 fn a_syn_ack_that_went_again_because_the_syn_did_gives_no_sample() {
