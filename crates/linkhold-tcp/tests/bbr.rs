@@ -122,6 +122,24 @@ fn it_dips_to_four_segments_every_ten_seconds() {
     }
 }
 
+/// Linux `bbr_update_min_rtt` since 5.11: an RTT as low as the least does not renew it.
+#[test]
+fn it_dips_every_ten_seconds_where_the_round_trip_stays_the_same() {
+    let config = TcpConfig::linux(Congestion::Bbr);
+    let source = Source::paced(BitRate::from_mbps(10), Bytes(2500));
+    let mut net = Net::new((&config, source), (&config, Source::None), link(10));
+    let mut dips = Vec::new();
+    for t in 1000..45_000 {
+        net.run(at(t));
+        let is_low = net.ends[0].cwnd_bytes() <= 4 * 1448;
+        if is_low && dips.last().is_none_or(|last| t > last + 1000) {
+            dips.push(t);
+        }
+    }
+    assert_eq!(dips.len(), 4, "{dips:?}");
+    assert!(dips.windows(2).all(|pair| (10_000..=11_000).contains(&(pair[1] - pair[0]))), "{dips:?}");
+}
+
 #[test]
 fn what_it_sends_is_spread_over_the_round_trip() {
     let config = TcpConfig::linux(Congestion::Bbr);

@@ -7,8 +7,8 @@
 //! and the pacing rate.
 //!
 //! ```text
-//! Startup -> (three rounds without a quarter more) Drain -> (in flight = BDP) ProbeBw any -> (no RTT as low
-//! as the least for 10 s) ProbeRtt -> (200 ms and a round at 4 segments) ProbeBw or Startup
+//! Startup -> (three rounds without a quarter more) Drain -> (in flight = BDP) ProbeBw any -> (no RTT below
+//! the least for 10 s) ProbeRtt -> (200 ms and a round at 4 segments) ProbeBw or Startup
 //! ```
 //! Deviations from Linux: rates are floating-point bytes a second, not packets shifted by 24 bits; times are
 //! not rounded to jiffies. Sending is not put off to fill a burst (`tcp_tso_should_defer`).
@@ -390,8 +390,9 @@ impl Bbr {
     /// Sections 4.1.2.2 and 4.3.5. True while the window is the least.
     fn update_min_rtt(&mut self, window: &mut Window, ack: &ModelAck) -> bool {
         let expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
+        // Linux has < since 5.11: with the draft's <= an RTT that stays the same puts the dip off for ever.
         if let Some(rtt) = ack.rtt
-            && (self.min_rtt.is_none_or(|min| rtt <= min) || (expired && !ack.may_be_delayed))
+            && (self.min_rtt.is_none_or(|min| rtt < min) || (expired && !ack.may_be_delayed))
         {
             self.min_rtt = Some(rtt);
             self.min_rtt_at = ack.now;
