@@ -302,7 +302,13 @@ mod tests {
             let snapshot = rate.snapshot(&segment).unwrap();
             assert_eq!((snapshot.id, snapshot.delivered), (segment.id, 0));
         }
-        let gone = Delivered { id: first.wrapping_sub(1), end: 0, sent: at(0), ever_retransmitted: false, timed: true };
+        let gone = Delivered {
+            id: first.wrapping_sub(1),
+            end: 0,
+            sent: at(0),
+            ever_retransmitted: false,
+            timed: true,
+        };
         assert!(rate.snapshot(&gone).is_none(), "a slot's older owner is not taken for its newer one");
     }
 }

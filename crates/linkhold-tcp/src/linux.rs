@@ -189,6 +189,13 @@ impl Quirks {
         self.linux
     }
 
+    /// `tcp_dsack_seen`: D-SACKs of more segments than were ever retransmitted are somebody else's doing and
+    /// are ignored; RACK ignores also those of a tail loss probe, which no reordering made go, and all
+    /// until reordering was seen. By RFC 3708 and RFC 8985 section 6.2 step 4 every one counts.
+    pub const fn doubts_dsacks(self) -> bool {
+        self.linux
+    }
+
     /// `tcp_try_undo_dsack`: D-SACKs for every retransmission end a recovery that is under way. RFC 3708
     /// section 3 judges when it is over.
     pub const fn dsacks_end_recovery(self) -> bool {

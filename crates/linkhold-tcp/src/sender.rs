@@ -207,6 +207,8 @@ pub(crate) struct Sender {
     frto: Frto,
     undo: Undo,
     tlp: Tlp,
+    /// Segments that D-SACKs have told of (Linux `dsack_dups`).
+    dsacked: u64,
     rtt: RttEstimator,
     timer: Timer,
     /// The timer as it was last put into the wheel, and when it fires there.
@@ -255,6 +257,7 @@ impl Sender {
             frto: Frto::default(),
             undo: Undo::NONE,
             tlp: Tlp::default(),
+            dsacked: 0,
             rtt: RttEstimator::new(cfg.rto_initial, cfg.rto_min, cfg.rto_min_on_variance, cfg.rto_max),
             timer: Timer::Idle,
             wheel: (Timer::Idle, None),

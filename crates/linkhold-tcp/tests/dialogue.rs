@@ -230,7 +230,10 @@ fn timeouts_of_a_syn_double_or_in_linux_from_the_fifth_on_and_those_of_a_syn_ack
     let doubling = [1000, 3000, 7000, 15_000, 31_000, 63_000];
     assert_eq!(expiries(connect(&linux())), [1000, 2000, 3000, 4000, 5000, 7000]);
     assert_eq!(expiries(connect(&TcpConfig { details: Details::Rfc, ..linux() })), doubling);
-    assert_eq!(expiries(connect(&TcpConfig { rto_initial: ms(1000), ..classic(Recovery::NewReno) })), doubling);
+    assert_eq!(
+        expiries(connect(&TcpConfig { rto_initial: ms(1000), ..classic(Recovery::NewReno) })),
+        doubling
+    );
     let mut server = Endpoint::listen(&linux(), Source::None, Seq(PEER));
     let syn = TcpSegment { window: 65535, flags: TcpFlags::SYN, ..TcpSegment::default() };
     server.on_segment(at(0), &syn, Ecn::NotEct);
@@ -1176,6 +1179,63 @@ fn a_handshake_that_was_out_in_a_freeze_tells_no_round_trip() {
                 end.thaw(at(98), Resend::Nothing);
             });
         assert_eq!(talk.end.srtt(), None, "timestamps {timestamps}");
+    }
+}
+
+/// Linux `tcp_dsack_seen`: RACK's window widens by D-SACKs that reordering may have caused.
+#[test]
+fn a_dsack_widens_racks_window_and_in_linux_only_after_reordering_and_not_for_a_probe() {
+    // (details, reordering seen, the probe's D-SACK, ms that RACK waits with a smallest RTT of 100 ms).
+    for (details, reorders, of_probe, wait) in [
+        (Details::Linux, false, false, 25 + 2),
+        (Details::Linux, true, false, 50 + 2),
+        (Details::Linux, true, true, 25 + 2),
+        (Details::Rfc, false, false, 50),
+        (Details::Rfc, true, true, 50),
+    ] {
+        let config = TcpConfig { details, timestamp_undo: false, ..linux() };
+        let mut talk = Talk::open(&config, Source::Written(Bytes(10_000)));
+        talk.drain();
+        talk.echo = Some(101);
+        if reorders {
+            talk.ack(200, 1, &[(2001, 3001)]);
+        }
+        talk.ack(201, 1, &[(1001, 3001)]);
+        if of_probe {
+            talk.ack(202, 9001, &[]);
+        } else {
+            talk.ack(202, 1, &[(1001, 10_001)]);
+        }
+        while talk.end.stats().retransmits == 0 {
+            talk.fire();
+        }
+        let twice = if of_probe { (9001, 10_001) } else { (1, 1001) };
+        talk.ack(800, 10_001, &[twice]);
+        talk.now = at(1000);
+        talk.end.write(at(1000), Bytes(5000));
+        assert_eq!(data(&talk.drain()).len(), 5);
+        talk.ack(1100, 10_001, &[(11_001, 12_001)]);
+        let timeout = talk.end.next_timeout().unwrap();
+        assert_eq!(timeout, at(1100 + wait) + Duration::from_nanos(1), "{details:?} {reorders} {of_probe}");
+    }
+}
+
+/// Linux `tcp_dsack_seen`: what arrived twice more often than it was retransmitted, somebody else repeated.
+#[test]
+fn in_linux_dsacks_beyond_the_retransmissions_prove_nothing() {
+    for (details, earlier, undone) in
+        [(Details::Linux, false, 1), (Details::Linux, true, 0), (Details::Rfc, true, 1)]
+    {
+        let config = TcpConfig { details, timestamp_undo: false, ..linux() };
+        let mut talk = Talk::open(&config, Source::Bulk);
+        talk.drain();
+        let block = [(1, 1001)];
+        let new = data(&talk.ack(200, 1001, if earlier { &block } else { &[] }));
+        let all = new.last().map(|(start, len)| start + len).expect("slow start");
+        let again = talk.ack(201, 1001, &[(2001, 5001)]);
+        assert_eq!(again.iter().filter(|out| out.retransmit).count(), 1);
+        talk.ack(300, all, &[(1001, 2001)]);
+        assert_eq!(talk.end.stats().spurious_recoveries, undone, "{details:?} {earlier}");
     }
 }
 

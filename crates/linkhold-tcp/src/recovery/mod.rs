@@ -110,6 +110,14 @@ impl Detector {
         }
     }
 
+    /// True once the path was seen to reorder, for a detector that asks.
+    pub const fn has_seen_reordering(&self) -> bool {
+        match self {
+            Self::Rack(rack) => rack.has_seen_reordering(),
+            Self::Reno(_) | Self::NewReno(_) | Self::Sack(_) => false,
+        }
+    }
+
     /// The sender has seen that the path reorders.
     pub fn on_reordering(&mut self) {
         if let Self::Rack(rack) = self {

@@ -74,6 +74,10 @@ impl Rack {
         self.reordering_seen = true;
     }
 
+    pub const fn has_seen_reordering(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// Section 6.2 step 4: a D-SACK widens the window, once per round trip.
     pub fn on_dsack(&mut self, una: u64, nxt: u64) {
         if self.dsack_round.is_some_and(|round| una < round) {
@@ -180,6 +184,11 @@ impl Tlp {
     pub fn sent(&mut self, nxt: u64, retransmission: bool) {
         self.end_seq = Some(nxt);
         self.is_retransmission = retransmission;
+    }
+
+    /// True if a probe is outstanding that ended at `end`.
+    pub fn ends_at(&self, end: u64) -> bool {
+        self.end_seq == Some(end)
     }
 
     pub fn reset(&mut self) {

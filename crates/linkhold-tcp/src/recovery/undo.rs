@@ -76,13 +76,13 @@ impl Undo {
         }
     }
 
-    /// A D-SACK for a segment that ends at `end`.
-    pub fn on_dsack(&mut self, end: u64) {
+    /// A D-SACK for so many segments, the last of which ends at `end`.
+    pub fn on_dsack(&mut self, end: u64, segments: u64) {
         if let Some(armed) = &mut self.armed
             && end > armed.marker
             && let Some(count) = &mut armed.unexplained
         {
-            *count = count.saturating_sub(1);
+            *count = count.saturating_sub(u32::try_from(segments).unwrap_or(u32::MAX));
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
         assert!(!undo.dsacks_prove());
         undo.on_retransmit(1);
         undo.on_retransmit(2);
-        undo.on_dsack(5000);
-        undo.on_dsack(6000);
+        undo.on_dsack(5000, 1);
+        undo.on_dsack(6000, 1);
         assert!(!undo.dsacks_prove(), "one is below the marker");
-        undo.on_dsack(7000);
+        undo.on_dsack(7000, 1);
         assert!(undo.dsacks_prove());
     }
 

@@ -69,9 +69,8 @@ impl Sender {
         stats.dup_acks_in += u64::from(duplicate && acked == 0);
         let rtt = self.take_rtt_sample(now, ts_now, ack, &summary, acked);
 
-        if let Some((_, end)) = ack.dsack {
-            self.undo.on_dsack(end);
-            self.detector.on_dsack(self.una, self.nxt);
+        if let Some(dsack) = ack.dsack {
+            self.hear_dsack(dsack, stats);
         }
         self.detector.on_delivered(now, &summary, self.rtt.min_rtt());
         let sack_rearms = self.quirks.sack_of_older_restarts_timer()
@@ -158,6 +157,26 @@ impl Sender {
             }
         }
         acked
+    }
+
+    /// A segment, or several, arrived twice.
+    #[cold]
+    fn hear_dsack(&mut self, (start, end): (u64, u64), stats: &Stats) {
+        if !self.quirks.doubts_dsacks() {
+            self.undo.on_dsack(end, 1);
+            self.detector.on_dsack(self.una, self.nxt);
+            return;
+        }
+        let segments = (end - start).div_ceil(self.window.mss);
+        self.dsacked += segments;
+        if self.dsacked > stats.retransmits + stats.syn_retransmits {
+            return;
+        }
+        self.undo.on_dsack(end, segments);
+        let of_probe = segments == 1 && self.tlp.ends_at(end);
+        if self.detector.has_seen_reordering() && !of_probe {
+            self.detector.on_dsack(self.una, self.nxt);
+        }
     }
 
     /// RFC 6582 section 3.2 step 3: of the partial ACKs of one recovery only the first restarts the timer,
