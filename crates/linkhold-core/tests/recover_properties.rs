@@ -59,8 +59,8 @@ enum Step {
     Silence(Silence),
     /// A third party sends a segment.
     Forge { flow: usize, forgery: Forgery },
-    /// The driver has not heard of this station lately, and counts what goes down to it among strangers' until
-    /// it sends something or a silence of its own is told.
+    /// The driver has not heard of this station lately, and counts what goes down to it among strangers'
+    /// until it sends something or a silence of its own is told.
     Unhear(u32),
     /// A connection ends. The sender begins the next one with this number as soon as it knows.
     End { flow: usize, ending: Ending, iss: u32 },
@@ -533,7 +533,8 @@ impl World {
             return;
         }
         if packet.direction == Direction::Downlink && packet.tcp.payload_len == 0 {
-            // Of a handshake, when nobody knows yet what both ends agree on: one that just came takes its place.
+            // Of a handshake, when nobody knows yet what both ends agree on: one that just came takes its
+            // place.
             assert!(!packet.tcp.flags.contains(TcpFlags::RST), "a reset is thrown away");
             return;
         }
@@ -1006,7 +1007,8 @@ impl World {
         }
     }
 
-    /// A driver takes numbers from stations that are idle: nothing is held for them, and no silence is theirs.
+    /// A driver takes numbers from stations that are idle: nothing is held for them, and no silence is
+    /// theirs.
     fn unhear(&mut self, station: StationId) {
         let silent = self.noticed.iter().any(|(scope, _)| *scope == Scope::Station(station));
         let busy = self.packets.values().any(|packet| self.homes[packet.flow] == station);

@@ -564,7 +564,8 @@ file_enum!(InSilence {
 });
 
 file_table! {
-    /// TCP of both ends. What is left open comes from the profile: each key's default has the profiles in brackets.
+    /// TCP of both ends. What is left open comes from the profile: each key's default has the profiles in
+    /// brackets.
     Tcp {
         /// The stack to start from.
         default profile: Profile = "linux";

@@ -5,8 +5,8 @@
 //! report; gives samples. A sample covers the time between the transmission of the most recently sent segment
 //! that an ACK newly reports and that ACK, and what was delivered in it. Deviation: it counts bytes where
 //! Linux counts packets. A retransmission that an ACK's echoed timestamp shows not to be what arrived gives
-//! no sample (`Scoreboard::acknowledge`), nor does one that was out while the sender was frozen, whose ACK may
-//! have waited before the silent radio; the draft takes both.
+//! no sample (`Scoreboard::acknowledge`), nor does one that was out while the sender was frozen, whose ACK
+//! may have waited before the silent radio; the draft takes both.
 
 use linkhold_core::time::{Duration, Instant};
 

@@ -570,8 +570,8 @@ impl Endpoint {
 
     fn thaw_handshake(&mut self, now: Instant, resend: Resend) {
         let Some(since) = self.handshake.frozen.take() else { return };
-        // The clock stood still: the silence is no part of what is left of the timer. Where silences come more
-        // often than it expires, it must not begin anew.
+        // The clock stood still: the silence is no part of what is left of the timer. Where silences come
+        // more often than it expires, it must not begin anew.
         let by = now.since(since);
         self.handshake.first_echo = Some(ts_clock(now));
         self.handshake.expires = self.handshake.expires.map(|at| at + by);

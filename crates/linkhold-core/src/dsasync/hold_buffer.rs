@@ -20,8 +20,8 @@
 //! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
 //! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
 //! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
-//! With what is no SYN it moves from the SYNs' queue to the common one. When its station gets another number it
-//! moves along: an agent gives an address a number of its own once it has heard from it.
+//! With what is no SYN it moves from the SYNs' queue to the common one. When its station gets another number
+//! it moves along: an agent gives an address a number of its own once it has heard from it.
 //!
 //! Room is made by the longest queue of the station that has most here, so that a station cannot push another
 //! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the
@@ -390,8 +390,8 @@ impl HoldBuffer {
         leaves
     }
 
-    /// A flow is this station's from now on, and moves there with all that it holds. Answers whose it was, if it
-    /// was another's.
+    /// A flow is this station's from now on, and moves there with all that it holds. Answers whose it was, if
+    /// it was another's.
     #[inline]
     pub fn follow(&mut self, flow: &Flow, slot: u32, station: StationId) -> Option<StationId> {
         let from = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0)?.queue;
@@ -416,8 +416,8 @@ impl HoldBuffer {
         leaves
     }
 
-    /// Moves all that a flow holds from one queue to the end of another, which is `station`'s. Its own queue may
-    /// go with it from one station to another.
+    /// Moves all that a flow holds from one queue to the end of another, which is `station`'s. Its own queue
+    /// may go with it from one station to another.
     #[inline(never)]
     fn change_queue(&mut self, flow: &Flow, from: u32, to: u32, station: u32) {
         self.make_room(to, station);

@@ -560,7 +560,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         std::fs::write(&path, "hello").unwrap();
-        assert!(replay(&path).unwrap_err().to_string().ends_with("not a linkhold input log"));
+        assert!(replay(&path).unwrap_err().to_string().contains("this is no recording; make one with"));
         // Recorded with a mechanism that holds nothing, under the name and settings of one that does.
         let config = config("\"wlan0\"");
         let head = Recorded {

@@ -217,7 +217,8 @@ fn an_overflow_takes_from_the_longest_queue() {
 /// Linux `fq_codel_drop`, but not `fq_tin_enqueue` of its Wi-Fi stack.
 #[test]
 fn an_overflow_makes_codel_drop_faster_where_it_counts() {
-    // After the first two drops CoDel counts 2, or 66 with the 64 that overflow: 100 ms / sqrt(66) is 12.3 ms.
+    // After the first two drops CoDel counts 2, or 66 with the 64 that overflow: 100 ms / sqrt(66) is 12.3
+    // ms.
     for (overflow_counts, expected) in [(true, [218, 230, 242]), (false, [276, 334, 384])] {
         let mut bench = Bench::new(FqCodelConfig { limit: 200, overflow_counts, ..FqCodelConfig::default() });
         for _ in 0..150 {

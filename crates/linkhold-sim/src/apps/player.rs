@@ -14,8 +14,9 @@
 //! The buffer is the time from the play head to the end of the last byte that has arrived. Over UDP it can
 //! have holes: the play head passes them in the time that they would have played, and they count as lost.
 //! Once the content's length is known, what is missing at its end is such a hole, too: a player that plays
-//! passes it, and one that is stalled waits for it no longer than it would have played. What arrives behind the play head is late, and is not played. The rule is our choice (RFC 3550 leaves
-//! playout to the application); it is that of a player which conceals a missing frame and keeps its timeline.
+//! passes it, and one that is stalled waits for it no longer than it would have played. What arrives behind
+//! the play head is late, and is not played. The rule is our choice (RFC 3550 leaves playout to the
+//! application); it is that of a player which conceals a missing frame and keeps its timeline.
 
 use std::collections::VecDeque;
 

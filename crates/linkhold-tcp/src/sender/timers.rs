@@ -254,8 +254,9 @@ impl Sender {
     }
 
     /// Goes on as if the clock had stood still, as it did on the whole path: every timer keeps what was left
-    /// of it, and ACKs of what was out tell an RTT without the silence. Nothing goes again by itself, so the retransmission timer must not begin anew: where silences come more often than the RTO
-    /// it would never expire, and a sender whose last retransmission was lost would stand for good.
+    /// of it, and ACKs of what was out tell an RTT without the silence. Nothing goes again by itself, so the
+    /// retransmission timer must not begin anew: where silences come more often than the RTO it would never
+    /// expire, and a sender whose last retransmission was lost would stand for good.
     pub fn go_on(&mut self, now: Instant) {
         let Some(by) = self.wake(now) else { return };
         self.timer = match self.timer {

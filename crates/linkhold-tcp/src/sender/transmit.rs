@@ -136,9 +136,9 @@ impl Sender {
         self.retransmit(now, id)
     }
 
-    /// True if cwnd has room for a segment of `len` that ends at `end`. cwnd limits data (RFC 5681 section 2),
-    /// which a FIN is not: in Linux, which counts packets, it rides on the last, or goes alone whatever cwnd is
-    /// (`tcp_cwnd_test`). Its byte counts in `len` and, once it is out, in the pipe.
+    /// True if cwnd has room for a segment of `len` that ends at `end`. cwnd limits data (RFC 5681 section
+    /// 2), which a FIN is not: in Linux, which counts packets, it rides on the last, or goes alone whatever
+    /// cwnd is (`tcp_cwnd_test`). Its byte counts in `len` and, once it is out, in the pipe.
     #[inline]
     fn has_room(&self, len: u64, end: u64) -> bool {
         let fin = u64::from(self.fin_at().is_some_and(|at| end.max(self.nxt) > at));

@@ -235,8 +235,8 @@ impl Grants {
             let lost = cut || collided || station.cut || has(&self.up.back, id);
             if lost {
                 let bytes = station.give_back(back.copied(), header);
-                // A burst that carried nothing (a grant unasked for, a packet dropped meanwhile) is not wanted
-                // again; a demand of no bytes would never be met.
+                // A burst that carried nothing (a grant unasked for, a packet dropped meanwhile) is not
+                // wanted again; a demand of no bytes would never be met.
                 if bytes > 0 {
                     station.asked += bytes;
                     station.demands.push_back(Demand { bytes, frame: frame + second, since: None });
