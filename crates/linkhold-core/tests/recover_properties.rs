@@ -529,13 +529,17 @@ impl World {
     /// of.
     fn thrown_away(&mut self, packet: Packet) {
         let is_over = self.is_past(&packet) || self.flows[packet.flow].closed.is_some();
-        if packet.forged || is_over {
+        if packet.forged {
+            return;
+        }
+        let is_reset = packet.tcp.flags.contains(TcpFlags::RST);
+        assert!(!is_reset || packet.direction == Direction::Uplink, "a sender's reset is thrown away");
+        if is_over {
             return;
         }
         if packet.direction == Direction::Downlink && packet.tcp.payload_len == 0 {
             // Of a handshake, when nobody knows yet what both ends agree on: one that just came takes its
             // place.
-            assert!(!packet.tcp.flags.contains(TcpFlags::RST), "a reset is thrown away");
             return;
         }
         if packet.direction == Direction::Downlink {

@@ -474,7 +474,8 @@ fn flow_offload(config: Option<&AgentConfig>) -> Check {
     let first = match found {
         Ok(found) => found.into_iter().next(),
         Err(unseen) => {
-            return Check { name, need, outcome: Outcome::Unknown, detail: unseen, remedy: None };
+            // The agent runs without knowing it.
+            return Check { name, need, outcome: Outcome::Limited, detail: unseen, remedy: None };
         }
     };
     match first {

@@ -164,7 +164,9 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
             String::new()
         } else {
             // Nobody knows how long they stay.
-            format!(", and from then {}", one(&ToldConfig { length_known: false, ..told }))
+            let more = one(&ToldConfig { length_known: false, ..told });
+            let at_once = "as they begin, their end at once, ";
+            more.strip_prefix(at_once).map_or(format!(", and from then {more}"), |more| format!(", {more}"))
         };
         let text = format!("a primary user {late} after its burst begins, its end {}{then}", end(end_late));
         if !noticed_late.contains(&text) {

@@ -573,7 +573,10 @@ impl Endpoint {
         // The clock stood still: the silence is no part of what is left of the timer. Where silences come
         // more often than it expires, it must not begin anew.
         let by = now.since(since);
-        self.handshake.first_echo = Some(ts_clock(now));
+        // Only what was out in the silence took longer by it.
+        if self.handshake.sent_at.is_some() {
+            self.handshake.first_echo = Some(ts_clock(now));
+        }
         self.handshake.expires = self.handshake.expires.map(|at| at + by);
         if self.handshake.expires.is_some() && resend != Resend::Nothing {
             self.handshake.send = true;

@@ -1,8 +1,9 @@
 //! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
 //!
-//! At `max_flows` the longest idle connection makes room; first those of strangers, of which no handshake was
-//! seen to its end and to which no station has answered, so that a flood from ever new ports evicts no
-//! connection that somebody has, however long it has been idle. Flows of datagrams have places of their own,
+//! At `max_flows` the longest idle connection makes room. Strangers, of which no handshake was seen to its end
+//! and to which no station has answered, make room first, as long as they have more than a quarter of the
+//! places: so a flood from ever new ports evicts no connection that somebody has, however long it has been
+//! idle, and a table full of connections leaves room for several that begin. Flows of datagrams have places of their own,
 //! a quarter as many, so that datagrams from ever new ports evict no connection. A connection and a flow of
 //! datagrams between the same ports are two. Flows are found by a seeded hash, since strangers choose
 //! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
@@ -68,6 +69,8 @@ impl List {
 
 /// At most so many flows are looked at for who is to go.
 const LOOKS: usize = 8;
+/// Strangers keep one place in so many, however many connections there are.
+const STRANGERS_PART: usize = 4;
 /// Flows of datagrams have one place for this many places of connections.
 const DATAGRAM_PART: usize = 4;
 
@@ -81,6 +84,7 @@ pub(super) struct FlowTable {
     /// By list: the slot used last, and the one idle longest.
     newest: [u32; 3],
     oldest: [u32; 3],
+    strangers: usize,
     /// By transport: flows, and most flows.
     len: [usize; 2],
     max: [usize; 2],
@@ -95,6 +99,7 @@ impl FlowTable {
             free: Vec::new(),
             newest: [NONE; 3],
             oldest: [NONE; 3],
+            strangers: 0,
             len: [0; 2],
             max: [max_flows as usize, (max_flows as usize / DATAGRAM_PART).max(1)],
         }
@@ -172,7 +177,9 @@ impl FlowTable {
     }
 
     fn link_newest(&mut self, slot: u32) {
-        let which = self.slots[slot as usize].list as usize;
+        let list = self.slots[slot as usize].list;
+        self.strangers += usize::from(list == List::Strangers);
+        let which = list as usize;
         let old = self.newest[which];
         self.slots[slot as usize].newer = NONE;
         self.slots[slot as usize].older = old;
@@ -186,7 +193,8 @@ impl FlowTable {
     /// Takes the strangers idle longest off their list that have become real since their last packet.
     #[cold]
     fn sort_out(&mut self) {
-        for _ in 0..LOOKS {
+        // Each once, however long the list.
+        loop {
             let slot = self.oldest[List::Strangers as usize];
             if self.get(slot).is_none_or(|flow| !flow.is_real()) {
                 return;
@@ -199,6 +207,7 @@ impl FlowTable {
 
     fn unlink(&mut self, slot: u32) {
         let Slot { newer, older, list, .. } = self.slots[slot as usize];
+        self.strangers -= usize::from(list == List::Strangers);
         let which = list as usize;
         match self.slots.get_mut(newer as usize) {
             Some(other) => other.older = older,
@@ -216,13 +225,16 @@ impl FlowTable {
         let [connection, datagrams, stranger] = self.oldest;
         let oldest = match transport {
             Transport::Udp => datagrams,
-            Transport::Tcp if stranger != NONE => stranger,
+            Transport::Tcp if connection == NONE || self.strangers > self.max[0].div_ceil(STRANGERS_PART) => {
+                stranger
+            }
             Transport::Tcp => connection,
         };
         let mut slot = oldest;
         for _ in 0..LOOKS {
             let Some(entry) = self.slots.get(slot as usize) else { break };
-            if entry.flow.is_idle() {
+            let is_strangers = entry.list == List::Strangers && !entry.flow.is_real();
+            if entry.flow.is_idle() && (entry.list != List::Strangers || is_strangers) {
                 return Some(slot);
             }
             slot = entry.newer;

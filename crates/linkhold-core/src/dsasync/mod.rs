@@ -249,6 +249,7 @@ impl DsaSync {
         loop {
             match self.shared.flows.touch(transport, flow, station) {
                 Touched::Known(slot) => {
+                    self.shared.monitor.learn_station(station);
                     self.downlink.follow(&mut self.shared, slot, station);
                     return Some((slot, false));
                 }

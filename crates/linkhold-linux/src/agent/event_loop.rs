@@ -619,9 +619,10 @@ impl Core {
         let Some(mut source) = self.nl80211.take() else { return };
         let now = self.clock.now();
         let port = |(number, radio): (usize, &RadioState)| {
-            self.surroundings.heard_for(&radio.name).map(|port| (number, port.map(str::to_owned)))
+            // One that is no bridge any more speaks for itself again.
+            (number, self.surroundings.heard_for(&radio.name).flatten().map(str::to_owned))
         };
-        let ports: Vec<_> = self.radios.iter().enumerate().filter_map(port).collect();
+        let ports: Vec<_> = self.radios.iter().enumerate().map(port).collect();
         for signal in source.hear(now, ports.iter().map(|(number, port)| (*number, port.as_deref()))) {
             self.apply_radio(now, signal.radio, signal.kind);
         }

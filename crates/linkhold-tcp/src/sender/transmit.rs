@@ -137,11 +137,12 @@ impl Sender {
     }
 
     /// True if cwnd has room for a segment of `len` that ends at `end`. cwnd limits data (RFC 5681 section
-    /// 2), which a FIN is not: in Linux, which counts packets, it rides on the last, or goes alone whatever
-    /// cwnd is (`tcp_cwnd_test`). Its byte counts in `len` and, once it is out, in the pipe.
+    /// 2), which a FIN is not: in Linux, which counts packets, it rides on the last. Its byte counts in `len`
+    /// and, once it is out, in the pipe. A FIN alone is a packet of its own, and waits for room (since Linux
+    /// 6.10, "tcp: remove dubious FIN exception from tcp_cwnd_test()").
     #[inline]
     fn has_room(&self, len: u64, end: u64) -> bool {
-        let fin = u64::from(self.fin_at().is_some_and(|at| end.max(self.nxt) > at));
+        let fin = u64::from(len > 1 && self.fin_at().is_some_and(|at| end.max(self.nxt) > at));
         self.pipe() + len <= self.usable_window() + fin
     }
 

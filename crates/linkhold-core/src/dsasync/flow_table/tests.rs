@@ -77,6 +77,42 @@ fn strangers_make_room_before_the_connections_that_somebody_has() {
     assert_eq!(table.oldest(Transport::Tcp), Some(real));
 }
 
+/// Connections that ended unseen fill the table; those that begin do not push each other out.
+#[test]
+fn a_table_full_of_connections_leaves_strangers_a_quarter() {
+    let mut table = FlowTable::new(8, 7);
+    for n in 0..8 {
+        let slot = add(&mut table, n);
+        table.at(slot).note_answer();
+        add(&mut table, n);
+    }
+    for n in [10, 11] {
+        assert_eq!(table.touch(Transport::Tcp, &key(n), StationId(0)), Touched::Full);
+        let oldest = table.oldest(Transport::Tcp).unwrap();
+        assert_eq!(table.get(oldest).unwrap().key, key(n - 10), "a connection");
+        table.remove(oldest);
+        add(&mut table, n);
+    }
+    assert!(table.find(&key(10)).is_some() && table.find(&key(11)).is_some());
+}
+
+/// Many whose last packet made them real lie at the old end of the strangers.
+#[test]
+fn who_has_become_real_unseen_is_no_stranger() {
+    let mut table = FlowTable::new(40, 7);
+    for n in 0..20 {
+        let slot = add(&mut table, n);
+        table.at(slot).note_answer();
+    }
+    for n in 20..200 {
+        if table.touch(Transport::Tcp, &key(n), StationId(0)) == Touched::Full {
+            table.remove(table.oldest(Transport::Tcp).unwrap());
+            add(&mut table, n);
+        }
+    }
+    assert!((0..20).all(|n| table.find(&key(n)).is_some()));
+}
+
 #[test]
 fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
     let mut table = FlowTable::new(4, 7);

@@ -343,11 +343,11 @@ fn what_is_held_of_a_flow_follows_it_to_another_station() {
             assert_eq!(held, Verdict::Hold);
         };
         told(&mut b);
-        for flow in [101, 201] {
+        for flow in [101, 201].into_iter().chain(900..910) {
             b.open(flow, 50_000);
         }
         b.at(100).freeze(Scope::Network);
-        // Ten packets of others wait under the shared number, then three of flow 101.
+        // Ten other flows wait under the shared number, then three packets of flow 101.
         for n in 0..10 {
             hold(&mut b, 50 + n, 900 + n as u16, 1000, 9);
         }
@@ -357,16 +357,18 @@ fn what_is_held_of_a_flow_follows_it_to_another_station() {
         hold(&mut b, 20, 201, 1000, 2);
         hold(&mut b, 13, 101, 1000 + 3 * MSS, 1);
         let mut order = released(&b.at(200).thaw(Scope::Network));
+        // Under the new number nothing is held but this flow's.
+        hold(&mut b, 14, 101, 1000 + 4 * MSS, 1);
         for millis in 201..260 {
             order.extend(released(&b.at(millis).timeout()));
         }
         let of_flow: Vec<u64> = order.iter().copied().filter(|id| (10..20).contains(id)).collect();
-        assert_eq!(of_flow, [10, 11, 12, 13], "{queues:?}: {order:?}");
-        assert_eq!(order.len(), 15);
+        assert_eq!(of_flow, [10, 11, 12, 13, 14], "{queues:?}: {order:?}");
+        assert_eq!(order.len(), 16);
         if queues == Queues::Flow {
             let last = order.iter().position(|id| *id == 13).unwrap();
             let others = order[..last].iter().filter(|id| **id >= 50).count();
-            assert!(others <= 5, "three stations have a turn each: {order:?}");
+            assert!(others <= 5, "of three stations each has its turn: {order:?}");
         }
         let metrics = b.agent.metrics();
         assert_eq!((metrics.held_bytes, metrics.held_packets), (0, 0));

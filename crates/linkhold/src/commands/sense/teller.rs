@@ -14,6 +14,8 @@ use super::SenseArgs;
 /// A freeze under way is told again so often, so that it outlives the agent's `silence.max` and a restart of
 /// the agent. If this program is killed, `silence.max` ends it.
 const AGAIN: Duration = Duration::from_secs(1);
+/// The agent takes no greater age.
+const LONGEST_AGO: Duration = Duration::from_secs(86_400);
 /// What nobody answered is told again after this time: the agent may be starting anew.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -104,7 +106,9 @@ impl Teller {
     /// only until then its age is that of the detection.
     fn send_freeze(&mut self, freeze: Freeze) -> Result<(), ClientError> {
         let ago = if freeze.heard { Duration::ZERO } else { freeze.detected.elapsed() };
-        let told = self.send(freeze_event(), ago)?;
+        // One that the agent hears so late begins now for it, or its longest silence would be over already.
+        let from_now = (ago > AGAIN).then_some(0.0);
+        let told = self.send(freeze_event(), ago.min(LONGEST_AGO), from_now)?;
         self.told += u64::from(told && !freeze.heard);
         let due = Instant::now() + if told { AGAIN } else { RETRY };
         self.open = Open::Freeze(Freeze { heard: freeze.heard || told, due, ..freeze });
@@ -113,7 +117,7 @@ impl Teller {
 
     fn send_thaw(&mut self, detected: Instant) -> Result<bool, ClientError> {
         let thaw = Event::Thaw { scope: Target::Network, cause: cause() };
-        let told = self.send(thaw, detected.elapsed())?;
+        let told = self.send(thaw, detected.elapsed().min(LONGEST_AGO), None)?;
         self.open = if told { Open::Nothing } else { Open::Thaw { detected, due: Instant::now() + RETRY } };
         self.told += u64::from(told);
         Ok(told)
@@ -121,12 +125,12 @@ impl Teller {
 
     /// Returns whether the message was taken note of. A refusal is an error, as it will be refused again. If
     /// nobody answers, the agent may be starting anew: that is said and counted.
-    fn send(&mut self, event: Event, ago: Duration) -> Result<bool, ClientError> {
+    fn send(&mut self, event: Event, ago: Duration, from: Option<f64>) -> Result<bool, ClientError> {
         let message = Message {
             source: Some(self.source.clone()),
             radio: self.radio.clone(),
             detected_ago_s: Some(ago.as_secs_f64()),
-            effective_in_s: None,
+            effective_in_s: from,
             event: Some(event),
             query: None,
         };
