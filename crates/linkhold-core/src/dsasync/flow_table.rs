@@ -1,12 +1,13 @@
 //! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
 //!
-//! At `max_flows` the longest idle connection makes room. Strangers, of which no handshake was seen to its end
-//! and to which no station has answered, make room first, as long as they have more than a quarter of the
+//! At `max_flows` the longest idle connection makes room. Strangers, of which no handshake was seen to its
+//! end and to which no station has answered, make room first, as long as they have more than a quarter of the
 //! places: so a flood from ever new ports evicts no connection that somebody has, however long it has been
-//! idle, and a table full of connections leaves room for several that begin. Flows of datagrams have places of their own,
-//! a quarter as many, so that datagrams from ever new ports evict no connection. A connection and a flow of
-//! datagrams between the same ports are two. Flows are found by a seeded hash, since strangers choose
-//! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
+//! idle, and a table full of connections leaves room for several that begin. Flows of datagrams have places
+//! of their own, a quarter as many, so that datagrams from ever new ports evict no connection. A connection
+//! and a flow of datagrams between the same ports are two. Flows are found by a seeded hash, since strangers
+//! choose the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats
+//! exactly.
 
 use core::hash::{BuildHasher, Hasher};
 use core::net::IpAddr;

@@ -390,7 +390,8 @@ impl Bbr {
     /// Sections 4.1.2.2 and 4.3.5. True while the window is the least.
     fn update_min_rtt(&mut self, window: &mut Window, ack: &ModelAck) -> bool {
         let expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
-        // Linux has < since November 2020: with the draft's <= an RTT that stays the same puts the dip off for ever.
+        // Linux has < since November 2020: with the draft's <= an RTT that stays the same puts the dip off
+        // for ever.
         if let Some(rtt) = ack.rtt
             && (self.min_rtt.is_none_or(|min| rtt < min) || (expired && !ack.may_be_delayed))
         {
