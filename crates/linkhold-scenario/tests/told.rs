@@ -141,10 +141,17 @@ fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
     for part in [
         "a primary user 20ms after its burst begins, its end at once, and from then 5ms late, their end at once, 2 % \
          not at all, and 2 false ones of 100ms a minute",
-        "told     case oracle: every silence at its first moment, and the channel's exact rate",
+        "case oracle: every silence at its first moment, and the channel's exact rate",
     ] {
         assert!(summary.contains(part), "{part}\nin\n{summary}");
     }
+    let text = format!(
+        "{CELL}[radio.primary_user]\n{USER}detection_delay = \"20ms\"\n[radio.told]\nstart_known = true\n\
+         [[cases]]\nname = \"known\"\nmechanism = \"dsasync\"\n"
+    );
+    let summary = parse(&text, &[]).expect("the file is right").summary();
+    let part = "a primary user 20ms after its burst begins, its end at once, with since when; nobody tells the rate\n";
+    assert!(summary.contains(part), "{part}\nin\n{summary}");
 }
 
 #[test]
