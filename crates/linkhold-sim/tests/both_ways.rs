@@ -57,13 +57,17 @@ struct Cell {
     timestamps: bool,
 }
 
-/// Cells in which uploads have 0.77 and 0.79 of their part: bursts told 20 ms late take from them what their
-/// senders alone send again.
+/// Cells in which uploads have 0.77, 0.79 and 0.79 of their part: bursts told 20 ms late take from them what
+/// their senders alone send again. The third had 0.80 before senders of the profile `linux` took D-SACKs as
+/// the kernel does; both directions together have 1.21 of the FIFO's there.
 fn is_missed(cell: Cell) -> bool {
     let is = |rate, rtt, stations, uploads| {
         (cell.rate, cell.rtt, cell.stations, cell.uploads) == (rate, rtt, stations, uploads)
     };
-    cell.bursts && cell.rate_told && cell.timestamps && (is(5, 100, 1, 8) || is(20, 3, 3, 2))
+    cell.bursts
+        && cell.rate_told
+        && cell.timestamps
+        && (is(5, 100, 1, 8) || is(20, 3, 3, 2) || is(20, 100, 1, 1))
 }
 
 /// Least part of each direction.
