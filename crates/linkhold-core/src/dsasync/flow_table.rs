@@ -133,8 +133,6 @@ impl FlowTable {
         let hash = self.hash(transport, key);
         if let Some(slot) = self.find_hashed(hash, transport, key) {
             self.unlink(slot);
-            let entry = &mut self.slots[slot as usize];
-            entry.list = List::of(&entry.flow);
             self.link_newest(slot);
             // A station that was away for long comes back under another number.
             self.slots[slot as usize].flow.station = station;
@@ -177,13 +175,15 @@ impl FlowTable {
         self.find_hashed(self.hash(Transport::Tcp, key), Transport::Tcp, key)
     }
 
+    /// Puts a flow at the newer end of the list that it belongs to now.
     fn link_newest(&mut self, slot: u32) {
-        let list = self.slots[slot as usize].list;
-        self.strangers += usize::from(list == List::Strangers);
-        let which = list as usize;
+        let entry = &mut self.slots[slot as usize];
+        entry.list = List::of(&entry.flow);
+        self.strangers += usize::from(entry.list == List::Strangers);
+        let which = entry.list as usize;
         let old = self.newest[which];
-        self.slots[slot as usize].newer = NONE;
-        self.slots[slot as usize].older = old;
+        entry.newer = NONE;
+        entry.older = old;
         match self.slots.get_mut(old as usize) {
             Some(other) => other.newer = slot,
             None => self.oldest[which] = slot,
@@ -201,7 +201,6 @@ impl FlowTable {
                 return;
             }
             self.unlink(slot);
-            self.slots[slot as usize].list = List::Connections;
             self.link_newest(slot);
         }
     }
@@ -220,8 +219,8 @@ impl FlowTable {
         }
     }
 
-    /// The flow to evict: the longest idle, a stranger's if there is one. Of the eight longest idle, one that
-    /// holds nothing goes first.
+    /// The flow to evict: the longest idle, a stranger's while they have more than their part. Of the eight
+    /// longest idle, one that holds nothing goes first.
     pub fn oldest(&self, transport: Transport) -> Option<u32> {
         let [connection, datagrams, stranger] = self.oldest;
         let oldest = match transport {
@@ -234,8 +233,8 @@ impl FlowTable {
         let mut slot = oldest;
         for _ in 0..LOOKS {
             let Some(entry) = self.slots.get(slot as usize) else { break };
-            let is_strangers = entry.list == List::Strangers && !entry.flow.is_real();
-            if entry.flow.is_idle() && (entry.list != List::Strangers || is_strangers) {
+            let has_become_real = entry.list == List::Strangers && entry.flow.is_real();
+            if entry.flow.is_idle() && !has_become_real {
                 return Some(slot);
             }
             slot = entry.newer;

@@ -46,32 +46,31 @@ fn judge(families: &[(&str, Vec<RuleMessage>)], mark: u32) -> Option<String> {
     })
 }
 
-/// True for a rule that every network namespace begins with.
+/// True for a rule that every network namespace begins with, or that the kernel makes with the first VRF and
+/// leaves (drivers/net/vrf.c).
 fn is_kernels_own(rule: &RuleMessage) -> bool {
-    let (mut priority, mut table, mut is_plain) =
-        (0, u32::from(rule.header.table), rule.header.src_len == 0 && rule.header.dst_len == 0);
+    let (mut priority, mut table, mut is_of_vrfs) = (0, u32::from(rule.header.table), false);
     for attribute in &rule.attributes {
         match attribute {
             RuleAttribute::Priority(told) => priority = *told,
             RuleAttribute::Table(told) => table = *told,
-            // The kernel makes it with the first VRF, and leaves it (drivers/net/vrf.c).
-            RuleAttribute::L3MDev(true) => return is_plain && rule.attributes.iter().all(is_no_selector),
-            RuleAttribute::Iifname(_)
-            | RuleAttribute::Oifname(_)
-            | RuleAttribute::FwMark(_)
-            | RuleAttribute::UidRange(_)
-            | RuleAttribute::IpProtocol(_)
-            | RuleAttribute::SourcePortRange(_)
-            | RuleAttribute::DestinationPortRange(_) => is_plain = false,
+            RuleAttribute::L3MDev(told) => is_of_vrfs = *told,
             _ => {}
         }
     }
-    is_plain && KERNELS_OWN.contains(&(priority, table))
+    is_of_all_networks(rule)
+        && !rule.attributes.iter().any(is_selector)
+        && (is_of_vrfs || KERNELS_OWN.contains(&(priority, table)))
 }
 
-/// True for what does not narrow a rule down to some packets.
-fn is_no_selector(attribute: &RuleAttribute) -> bool {
-    !matches!(
+/// True for a rule that asks neither for a source nor for a destination.
+fn is_of_all_networks(rule: &RuleMessage) -> bool {
+    rule.header.src_len == 0 && rule.header.dst_len == 0
+}
+
+/// True for what narrows a rule down to some packets.
+fn is_selector(attribute: &RuleAttribute) -> bool {
+    matches!(
         attribute,
         RuleAttribute::Iifname(_)
             | RuleAttribute::Oifname(_)
@@ -90,14 +89,12 @@ fn is_for(rule: &RuleMessage, mark: u32) -> bool {
         match attribute {
             RuleAttribute::FwMark(told) => wanted = Some(*told),
             RuleAttribute::FwMask(told) => mask = *told,
-            other if !is_no_selector(other) => return false,
+            other if is_selector(other) => return false,
             _ => {}
         }
     }
     // As fib_rule_match has it.
-    rule.header.src_len == 0
-        && rule.header.dst_len == 0
-        && wanted.is_some_and(|wanted| (wanted ^ mark) & mask == 0)
+    is_of_all_networks(rule) && wanted.is_some_and(|wanted| (wanted ^ mark) & mask == 0)
 }
 
 #[cfg(test)]

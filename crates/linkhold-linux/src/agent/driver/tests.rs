@@ -311,6 +311,38 @@ fn what_one_radio_does_reaches_no_packet_of_another() {
     assert_eq!(events.lock().unwrap().len(), 1);
 }
 
+/// Packets to addresses that nobody has, as many as there are numbers and more: they share one, and leave
+/// those of stations that send, or that begin to, alone.
+#[test]
+fn a_sweep_from_outside_takes_no_number_from_a_station_that_sends() {
+    let puppet = Puppet::default();
+    let seen = Arc::clone(&puppet.seen);
+    let to = |id: u64, addr: IpAddr| {
+        let tcp = TcpSegment { payload_len: 100, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        let dst = Endpoint { addr, port: 4000 };
+        let spec = PacketSpec { src: flow().correspondent, dst, tcp, ecn: Ecn::NotEct };
+        let mut bytes = vec![0; 200];
+        let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
+        bytes.truncate(length);
+        let (arrived, _) = uplink(id, 0, 2048);
+        (Arrived { direction: Direction::Downlink, len: length as u32, ..arrived }, bytes)
+    };
+    let station = flow().station.addr;
+    let nobodys = |number: u32| IpAddr::from((0x0b00_0000 + number).to_be_bytes());
+    let sweep = (0..3 * MAX_STATIONS).map(|number| to(1_000 + u64::from(number), nobodys(number)));
+    let waiting = [to(1, station), uplink(2, 0, 2048), to(3, station)].into_iter().chain(sweep);
+    let script = Script { waiting: waiting.chain([to(4, station)]).collect(), ..Script::default() };
+    let mut driver = Driver::new(script, vec![Radio::new(Box::new(puppet), Stations::new([]))]);
+    assert!(!driver.handle_packets(usize::MAX, || Instant::ZERO).unwrap());
+    let seen = seen.lock().unwrap();
+    let number_of = |id: u64| seen.iter().find(|(seen, _)| *seen == id).expect("it came").1;
+    assert_eq!([1, 2, 3, 4].map(number_of), [MAX_STATIONS, 0, 0, 0]);
+    assert!(seen.iter().filter(|(id, _)| *id >= 1_000).all(|(_, number)| *number == MAX_STATIONS));
+    let stations = driver.radios()[0].stations();
+    assert!(stations.len() == 1 && !stations.knows(nobodys(0)));
+    assert_eq!(driver.station(0, [10, 0, 9, 9].into(), Instant::ZERO), Ok(StationId(1)), "one that is new");
+}
+
 /// When a new station needs the number of an idle one, the mechanism forgets the old one first.
 #[test]
 fn a_mechanism_is_told_which_stations_gave_their_numbers_back() {
