@@ -12,6 +12,15 @@
 //! comes, a segment sent again, a delayed ACK. With them it was 20 ms at a radio of 2, as much lay below as
 //! passes in that time, CoDel dropped from it, and each drop left another hole.
 //!
+//! Once enough lies below, the radio is seldom empty again, and a usual time that is too long would stand for
+//! good: so much more lies below. Beside an upload that began with the download, the first samples were 36 ms
+//! where 2 would be right (what an ACK waits behind uploads is known only after two seconds), nothing was
+//! measured after them, and the upload had 0.3 of its part for as long as it lasted. So the first sample is
+//! taken for one among others that had the least time, and beside uploads, where samples are doubtful, the
+//! usual time comes down while nothing is measured. If it is too short then, the radio runs empty, and the
+//! next sample says so. Without uploads it stays: ten downloads beside a stream of datagrams that leaves no
+//! time in which the radio is empty would have carried 0.91 of the bytes.
+//!
 //! A silence within a probe's time spoils the sample.
 
 use crate::dsasync::codel;
@@ -25,12 +34,18 @@ use crate::time::{Duration, Instant};
 /// router's queue: half the time after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
 const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
 
+/// For as long the usual time stands without a sample. After that it falls by an eighth, and so from 36 ms to
+/// 9 in six seconds. A time that is right is found again at the cost of a moment in which the radio is empty.
+const STANDS: Duration = Duration::from_millis(500);
+
 /// How long segments to a station take until they are acknowledged, with nothing queued below.
 #[derive(Debug, Default)]
 pub(super) struct RadioPart {
     /// Smoothed time from a segment that found the radio empty to its ACK. The least time says what the radio
     /// can do; this one says what it does.
     usual: Option<Duration>,
+    /// When that was last seen, or has last come down.
+    usual_seen: Instant,
     /// Least time from a segment that found the radio empty to its ACK.
     pub empty: MinFilter,
     /// Least time from any segment to its ACK.
@@ -90,6 +105,9 @@ impl RadioPart {
         let took = now.since(probe.first.at) + shorter;
         self.any.add(now, took);
         if !probe.empty {
+            if wait != Some(Duration::ZERO) {
+                self.come_down(now);
+            }
             return;
         }
         // Beside uploads the least that is known is not forgotten: their queue at the station may never run
@@ -101,7 +119,18 @@ impl RadioPart {
         // another followed late did.
         if let (Some(wait), Some(_)) = (wait, probe.next) {
             let took = now.since(newest.at).saturating_sub(wait).max(self.empty.get().unwrap_or_default());
-            self.usual = Some(smooth(self.usual, took));
+            self.usual = Some(smooth(self.usual.or_else(|| self.empty.get()), took));
+            self.usual_seen = now;
+        }
+    }
+
+    /// The radio was not empty, and nothing is known of the usual time beside the station's uploads.
+    fn come_down(&mut self, now: Instant) {
+        if let (Some(usual), Some(least)) = (self.usual, self.empty.get())
+            && now.since(self.usual_seen) > STANDS
+        {
+            self.usual = Some(smooth(Some(usual), least.min(usual)));
+            self.usual_seen = now;
         }
     }
 }
@@ -179,6 +208,41 @@ mod tests {
             answer(&mut part, at, 9, Some(Duration::ZERO));
         }
         assert_eq!((part.least(), part.usual().map(|usual| usual > MS(9))), (Some(MS(10)), Some(true)));
+    }
+
+    #[test]
+    fn a_usual_time_that_nothing_confirms_comes_down_to_the_least() {
+        let mut part = RadioPart::default();
+        answer(&mut part, 1000, 2, None);
+        // An upload begins with the download: its queue is not yet known, and counts for the radio's.
+        answer(&mut part, 1010, 36, Some(Duration::ZERO));
+        assert!(part.usual() < Some(MS(8)), "one sample is not believed whole: {:?}", part.usual());
+        for at in (1020..1100).step_by(2) {
+            answer(&mut part, at, 36, Some(Duration::ZERO));
+        }
+        assert!(part.usual() > Some(MS(34)), "{:?}", part.usual());
+        // From now on something always lies below.
+        let busy = |part: &mut RadioPart, from: u64, until: u64, wait| {
+            let sent = SentDown { tick: None, end: Seq(1000), seq_len: 1000, len: 1040, arrived: None };
+            for at in (from..until).step_by(20) {
+                let departure = Departure::new(Instant::from_millis(at), Seq(1000), Duration::ZERO);
+                let probe = RadioProbe::new(false, 0, &sent, departure);
+                part.add(Instant::from_millis(at + 40), &probe, departure, Duration::ZERO, wait);
+            }
+        };
+        busy(&mut part, 1100, 6000, Some(Duration::ZERO));
+        assert!(part.usual() > Some(MS(34)), "without uploads nothing is doubtful: {:?}", part.usual());
+        answer(&mut part, 6000, 36, Some(Duration::ZERO));
+        busy(&mut part, 6000, 6400, None);
+        assert!(part.usual() > Some(MS(34)), "half a second is not long: {:?}", part.usual());
+        busy(&mut part, 6400, 17_000, Some(MS(8)));
+        assert!(part.usual() < Some(MS(6)), "{:?}", part.usual());
+        assert!(part.usual() >= part.least(), "{:?}", part.usual());
+        // Where it is right, samples say so as soon as the radio runs empty.
+        for at in (17_000..17_800).step_by(20) {
+            answer(&mut part, at, 20, Some(Duration::ZERO));
+        }
+        assert!(part.usual() > Some(MS(19)), "{:?}", part.usual());
     }
 
     #[test]

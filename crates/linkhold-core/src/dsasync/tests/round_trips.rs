@@ -319,7 +319,10 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
         tcp.sack.push(crate::packet::SackBlock { left: Seq(left), right: Seq(left + MSS) });
         tcp
     };
-    assert_eq!(usual(&bench().0), Duration::from_millis(2));
+    // From the least, which the handshake had, towards the pairs' two.
+    let near = |b: &Bench| usual(b).as_micros().abs_diff(2000) < 200;
+    let (b, _) = bench();
+    assert!(near(&b), "{}", usual(&b));
     // The first of a pair is lost, and comes again 80 ms later.
     let (mut b, seq) = bench();
     for n in 0..2 {
@@ -328,7 +331,7 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
     let _ = b.at(2002).packet(Direction::Uplink, Origin::Arrival, 12, 101, &holed(seq, seq + MSS));
     let _ = b.at(2080).down(10, 101, seq, MSS);
     let _ = b.at(2082).ack(13, 101, seq + 2 * MSS, 50_000);
-    assert_eq!(usual(&b), Duration::from_millis(2));
+    assert!(near(&b), "{}", usual(&b));
     // No ACK says so.
     let (mut b, seq) = bench();
     for n in 0..2 {
@@ -336,17 +339,17 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
     }
     let _ = b.at(2080).down(10, 101, seq, MSS);
     let _ = b.at(2082).ack(13, 101, seq + 2 * MSS, 50_000);
-    assert_eq!(usual(&b), Duration::from_millis(2));
+    assert!(near(&b), "{}", usual(&b));
     // A single segment waits for the delayed ACK.
     let (mut b, seq) = bench();
     let _ = b.at(2000).down(10, 101, seq, MSS);
     let _ = b.at(2042).ack(13, 101, seq + MSS, 50_000);
-    assert_eq!(usual(&b), Duration::from_millis(2));
+    assert!(near(&b), "{}", usual(&b));
     // Or for the next one.
     let _ = b.at(3000).down(10, 101, seq + MSS, MSS);
     let _ = b.at(3030).down(10, 101, seq + 2 * MSS, MSS);
     let _ = b.at(3032).ack(13, 101, seq + 3 * MSS, 50_000);
-    assert_eq!(usual(&b), Duration::from_millis(2));
+    assert!(near(&b), "{}", usual(&b));
     // A radio that became slower is one.
     for n in 0..30u64 {
         let seq = seq + (3 + n as u32 * 2) * MSS;
