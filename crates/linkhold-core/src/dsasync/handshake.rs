@@ -93,7 +93,9 @@ pub(super) struct Handshake {
     /// Which ends' SYNs permit SACK: bit 0 the correspondent's, bit 1 the station's.
     sack_offers: u8,
     pub ecn: EcnEcho,
-    /// Segment size that the station's SYN allows, or else that of the first data seen; 0 before either.
+    /// Segment size that both ends' SYNs allow, or else that of the first data seen; 0 before either. Each
+    /// end's says what its own link carries, and a station on jumbo frames is sent no more than the wire
+    /// does.
     pub mss: u32,
 }
 
@@ -117,8 +119,8 @@ impl Handshake {
         if is_answer && agrees && self.ecn == EcnEcho::Unsupported {
             self.ecn = EcnEcho::Idle;
         }
-        if !downlink && let Some(mss) = tcp.syn.mss {
-            self.mss = u32::from(mss);
+        if let Some(mss) = tcp.syn.mss.map(u32::from).filter(|&mss| mss > 0) {
+            self.mss = if self.mss == 0 { mss } else { mss.min(self.mss) };
         }
     }
 

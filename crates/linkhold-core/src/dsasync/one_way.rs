@@ -8,16 +8,18 @@
 //! least is that of an empty queue: RFC 6817 section 3.4.2 (LEDBAT) measures queueing in the same way.
 //!
 //! - **Tick**: RFC 7323 section 5.4 allows 1 ms to 1 s. Linux, macOS and iOS count milliseconds (from memory,
-//!   not checked for the latter two). Over [`TRIAL`] it is seen whether a station does; one whose tick is
-//!   longer, or that sends no timestamps (Windows by default), is not measured.
+//!   not checked for the latter two). After [`TRIAL`] it is seen whether a station does. What comes out of a
+//!   silence, or of a long queue, was stamped long ago, and looks like a longer tick: so one that was not
+//!   seen to count milliseconds is looked at again with each segment. A station whose tick is longer, or that
+//!   sends no timestamps (Windows by default), is not measured.
 //! - **Drift**: the clocks of two hosts differ in rate. The least rises by [`DRIFT`], so that a clock that is
 //!   slower does not look like a queue that grows for ever.
 
 use crate::packet::TcpTimestamp;
 use crate::time::{Duration, Instant};
 
-/// A station's tick is judged over this time. A queue that grows by half a second in it still passes for a
-/// tick of a millisecond, and one of 4 ms does not.
+/// A station's tick is judged over at least this time. A queue that grows by half a second in it still passes
+/// for a tick of a millisecond, and one of 4 ms does not.
 const TRIAL: Duration = Duration::from_secs(2);
 
 /// Ticks in a millisecond, as far as a queue that comes and goes lets them be counted.
@@ -39,15 +41,8 @@ pub(super) struct OneWay {
     /// The least lateness against the first, ns, and when it was last looked at.
     least: i64,
     looked: Instant,
-    tick: Tick,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Tick {
-    #[default]
-    Unknown,
-    Milli,
-    Other,
+    /// It was seen that the clock counts milliseconds.
+    counts_millis: bool,
 }
 
 impl OneWay {
@@ -65,9 +60,8 @@ impl OneWay {
             return None;
         };
         let (passed, ticks) = (now.since(at), i64::from(value.wrapping_sub(first) as i32));
-        if self.tick == Tick::Unknown && passed > TRIAL {
-            let per_milli = ticks as f64 / passed.as_millis() as f64;
-            self.tick = if PER_MILLI.contains(&per_milli) { Tick::Milli } else { Tick::Other };
+        if !self.counts_millis && passed > TRIAL {
+            self.counts_millis = PER_MILLI.contains(&(ticks as f64 / passed.as_millis() as f64));
         }
         let late = passed.as_nanos() as i64 - ticks * 1_000_000;
         let rise = now.since(self.looked).as_nanos() / DRIFT;
@@ -77,7 +71,7 @@ impl OneWay {
             (self.first, self.least) = (Some((now, value)), 0);
             return None;
         }
-        (self.tick == Tick::Milli).then(|| Duration::from_nanos(waited as u64))
+        self.counts_millis.then(|| Duration::from_nanos(waited as u64))
     }
 }
 
@@ -143,6 +137,17 @@ mod tests {
         // Nor does any before it is known what it counts.
         assert_eq!(last(1, 1000.0, 1900, |_| 0), None);
         assert_eq!(OneWay::default().on_segment(Instant::from_millis(1), None), None);
+    }
+
+    #[test]
+    fn a_silence_as_the_tick_is_judged_hides_it_for_a_while_only() {
+        // A silence from 1.5 to 2.3 s: what was sent in it comes at its end.
+        let silence = |at: u64| if (1500..2300).contains(&at) { 2300 - at } else { 0 };
+        let answer = last(1, 1000.0, 4000, silence).expect("a tick of a millisecond");
+        assert!(answer < Duration::from_millis(2), "{answer}");
+        for per_second in [250.0, 100.0] {
+            assert_eq!(last(1, per_second, 20_000, silence), None, "{per_second} ticks a second");
+        }
     }
 
     #[test]

@@ -83,7 +83,9 @@ impl Recover {
         if let Some(timestamp) = tcp.timestamp {
             shared.metrics.count(state.copies.taken_timestamp(timestamp.echo, out));
         }
-        shared.metrics.count(state.copies.received(now, blocks.above, out));
+        let received = state.copies.received(now, blocks.above, out);
+        let arrived = received.freed > 0;
+        shared.metrics.count(received);
         let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
         let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;
         let how = self.judging(now, shared, pacer, slot);
@@ -91,7 +93,10 @@ impl Recover {
         if repeats && !shared.flows.known(slot).handshake.sack() {
             state.copies.first_is_missing(now, tcp.ack, &how, state.ack_patience());
         }
-        self.look(now, slot, &how, true);
+        // Data of the station repeats an acknowledgment for as long as its window lasts, and answers no copy.
+        let says_more = arrived || blocks.d_sack.is_some();
+        let answers = says_more || tcp.is_pure_ack() || before.is_none_or(|(acked, _)| tcp.ack.after(acked));
+        self.look(now, slot, &how, answers);
         let state = &mut self.states[slot as usize];
         let tells_of_hole = !blocks.above.is_empty() || repeats;
         // No block is left. A copy of what is merely under way repairs no hole, whatever losses count.
@@ -119,7 +124,7 @@ impl Recover {
     ) -> bool {
         let (tcp, state) = (packet.tcp, &mut self.states[slot as usize]);
         // A D-SACK of the sender's own copy is news that must not get lost with an ACK that another covers.
-        let own = |double| !state.doubled.iter().any(|doubled| doubled.explains(now, &double));
+        let own = |double| !state.explains(now, &double);
         if shared.config.uplink.mode != UplinkMode::Off
             || !may_wait(tcp)
             || blocks.d_sack.is_some_and(own)
@@ -170,7 +175,7 @@ impl Recover {
         let Some(double) = blocks.d_sack.filter(|_| blocks.above.is_empty() && may_wait(tcp)) else {
             return Heard::Pass;
         };
-        if !state.doubled.iter().any(|doubled| doubled.explains(now, &double)) {
+        if !state.explains(now, &double) {
             return Heard::Pass;
         }
         // This ACK says all that those kept back say, so the sender has to hear it.

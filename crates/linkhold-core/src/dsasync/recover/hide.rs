@@ -69,12 +69,10 @@ pub(super) struct Doubled {
 }
 
 impl Doubled {
-    /// True if this D-SACK block is of the copy and of nothing else.
-    pub fn explains(&self, now: Instant, block: &SackBlock) -> bool {
-        !self.by_sender
-            && now.since(self.at) < DOUBLED_FOR
-            && !block.left.before(self.seq)
-            && !block.right.after(self.end)
+    /// True if a D-SACK of this byte is of the copy and of nothing else.
+    pub fn explains(&self, now: Instant, byte: Seq) -> bool {
+        let is_in = !byte.before(self.seq) && byte.before(self.end);
+        is_in && !self.by_sender && now.since(self.at) < DOUBLED_FOR
     }
 
     pub fn overlaps(&self, seq: Seq, end: Seq) -> bool {

@@ -10,7 +10,7 @@ use crate::copies::Copies;
 use crate::copies::round_trip::RoundTrip;
 use crate::copies::suspects::Judging;
 use crate::dsasync::waits::PastSilences;
-use crate::packet::StationId;
+use crate::packet::{SackBlock, StationId};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
@@ -97,6 +97,21 @@ impl State {
             && self.doubled.is_empty()
             && self.hide_until.is_none()
             && self.phase == Phase::Quiet
+    }
+
+    /// True if this D-SACK block is of copies and of nothing else. A station whose driver merges segments
+    /// that come together (GRO) reports several copies in one block.
+    pub fn explains(&self, now: Instant, block: &SackBlock) -> bool {
+        let mut byte = block.left;
+        // Each copy moves it on at most once.
+        for _ in 0..self.doubled.len() {
+            let ends = self.doubled.iter().filter(|doubled| doubled.explains(now, byte));
+            match ends.map(|doubled| doubled.end).reduce(Seq::max) {
+                Some(end) if end.before(block.right) => byte = end,
+                found => return found.is_some(),
+            }
+        }
+        false
     }
 
     /// Segments were acknowledged: `took` is the time of one that was sent once and met no silence; `first`

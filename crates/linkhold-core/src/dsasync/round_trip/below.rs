@@ -96,10 +96,11 @@ impl RoundTrips {
         if self.is_shared() { self.full_cell(now) } else { None }
     }
 
-    /// True if several stations have traffic whose rate nobody tells.
+    /// True if several stations have traffic whose rate nobody tells. A limit from before a rate was told
+    /// stands until it is told no more.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        self.cell.limit().is_some()
+        self.cell.limit().is_some() && !self.bdp.is_told()
     }
 
     /// As [`cell_is_full`](Self::cell_is_full), where several stations have traffic.

@@ -415,6 +415,31 @@ fn without_an_answer_the_rest_goes_down_unseen() {
 }
 
 #[test]
+fn data_of_the_station_is_no_answer() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    // It uploads on the same connection, and the copies are lost.
+    let mut actions = Vec::new();
+    for turn in 0..30 {
+        actions.extend(b.until(503 + 2 * u64::from(turn)));
+        let tcp = TcpSegment {
+            seq: Seq(1 + turn * MSS),
+            ack: Seq(10 * MSS),
+            payload_len: MSS,
+            window: 50_000,
+            flags: TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
+        let (verdict, more) = b.packet(Direction::Uplink, Origin::Arrival, 2000 + u64::from(turn), F, &tcp);
+        assert!(matches!(verdict, Verdict::Forward(_)), "{verdict:?}");
+        actions.extend(more);
+    }
+    assert!(copies(&actions).starts_with(&[10, 11, 12, 13, 14, 15]), "{:?}", copies(&actions));
+    assert_eq!(let_go(&actions), [16, 17]);
+}
+
+#[test]
 fn no_segment_goes_again_more_than_three_times() {
     let mut b = Bench::downloading(&recovering());
     b.caught(20);
@@ -574,6 +599,9 @@ fn a_d_sack_of_our_copy_is_kept_from_the_sender_and_its_own_is_not() {
         }
         assert_eq!(verdict, Verdict::Drop(DropReason::RepairedHere));
         assert_eq!(injected(&actions).iter().map(|ack| ack.ack).collect::<Vec<_>>(), [Seq(17 * MSS)]);
+        // The station's driver has merged both copies, and one block is of both.
+        assert_eq!(b.at(508).sack(1003, 17, &[(10, 12)]).0, expected, "by the sender, too: {by_sender}");
+        assert_eq!(b.at(509).sack(1004, 17, &[(10, 13)]).0, FORWARD, "no copy of 12 went");
     }
 }
 
