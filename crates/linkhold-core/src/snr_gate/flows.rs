@@ -11,6 +11,14 @@ use crate::units::Seq;
 /// Changes of the signal remembered of a connection: enough for a few round trips.
 const MARKS: usize = 16;
 
+/// A strength that lasts is marked anew after so many bytes: sequence numbers compare across half their
+/// space.
+const MARK_AGAIN: i32 = 1 << 29;
+
+/// A mark that lies further back is forgotten. Nothing so old is sent again: a window has 2^30 bytes at most
+/// (RFC 7323 section 2.3).
+const FORGOTTEN: i32 = 3 << 29;
+
 /// What the sender was told last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
@@ -101,15 +109,24 @@ impl Flow {
         if segment == Segment::Known && sent.is_some_and(|sent| !tcp.seq_end().after(sent)) {
             return Sent::Again(self.strength_at(tcp.seq));
         }
+        self.forget_before(tcp.seq);
         if let Some(bin) = bin {
             self.mark(tcp.seq, bin);
         }
         Sent::New
     }
 
+    /// Forgets marks that would soon seem to lie ahead of `seq`, which is sent now.
+    fn forget_before(&mut self, seq: Seq) {
+        while self.marked > 0 && self.marks.first().is_some_and(|(from, _)| seq.minus(*from) > FORGOTTEN) {
+            self.marks.copy_within(1.., 0);
+            self.marked -= 1;
+        }
+    }
+
     fn mark(&mut self, seq: Seq, bin: Bin) {
         let last = self.marked.checked_sub(1).and_then(|last| self.marks.get(last));
-        if last.is_some_and(|(_, known)| *known == bin) {
+        if last.is_some_and(|&(from, known)| known == bin && seq.minus(from) < MARK_AGAIN) {
             return;
         }
         if self.marked == MARKS {
@@ -126,5 +143,36 @@ impl Flow {
     fn strength_at(&self, seq: Seq) -> Option<Bin> {
         let marks = self.marks.get(..self.marked)?;
         marks.iter().rev().find(|(from, _)| !from.after(seq)).map(|&(_, bin)| bin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::IpAddr;
+
+    use super::*;
+    use crate::packet::Endpoint;
+
+    #[test]
+    fn what_is_sent_again_has_its_strength_however_much_was_sent_at_one() {
+        let end = |port| Endpoint { addr: IpAddr::from([192, 0, 2, 1]), port };
+        let mut flow = Flow::new(FlowKey { correspondent: end(80), station: end(5000) });
+        let mut send = |seq: Seq, bin| {
+            let flags = TcpFlags::ACK;
+            let data = TcpSegment { seq, payload_len: 60_000, flags, ..TcpSegment::default() };
+            flow.on_sender(&data, bin)
+        };
+        let mut seq = Seq(7);
+        assert_eq!(send(seq, Some(Bin(3))), Sent::New);
+        // Five times round the sequence numbers at another strength, and then without a signal.
+        for (bin, rounds) in [(Some(Bin(9)), 5), (None, 2)] {
+            for _ in 0..rounds * (u64::from(u32::MAX) / 60_000) {
+                seq += 60_000;
+                assert_eq!(send(seq, bin), Sent::New);
+            }
+            for back in [0, 60_000, 1_020_000] {
+                assert_eq!(send(Seq(seq.0.wrapping_sub(back)), bin), Sent::Again(bin), "{back} bytes ago");
+            }
+        }
     }
 }
