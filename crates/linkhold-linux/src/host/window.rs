@@ -35,6 +35,9 @@
 //!   ([`super::kernel`]). Without the kernel side the loss state leaves no room in cwnd for the
 //!   retransmission.
 //! - `closes = false` keeps the windows open, and leaves the wake-up.
+//! - Another mechanism of the host (`snr-gate`, `dsasync`) may hold the same windows down. What it tells a
+//!   frozen sender is closed as well, and the thaw repeats the last acknowledgment with the window that it
+//!   told last.
 //! - A connection whose handshake and acknowledgments were never seen has nothing to repeat, and is left
 //!   alone. So is one that is signed, and one whose far end has all that its sender will ever send: its
 //!   socket may be gone, and a kernel answers an acknowledgment for no socket with a RST.
@@ -68,6 +71,24 @@ struct Flow {
     frozen: bool,
     /// Its window was closed in this silence: each reopening has its closing.
     closed: bool,
+    /// The window field that the inner mechanism told last; `None`: the far end's own.
+    told: Option<u16>,
+}
+
+impl Flow {
+    /// The window field of the last acknowledgment repeated, whose own is `offer`.
+    fn open_window(&self, offer: u16) -> u16 {
+        self.told.map_or(offer, |told| told.min(offer))
+    }
+}
+
+/// What a packet tells the local sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// It is the newest acknowledgment that the sender believes.
+    tells: bool,
+    /// The window that it must have instead of its own, if it must.
+    closed: Option<u16>,
 }
 
 /// A mechanism's freezes and thaws, as window updates to the local stack.
@@ -99,37 +120,44 @@ impl<M: Mechanism> WindowSenders<M> {
         }
     }
 
-    /// Notes what a packet tells. Returns the window that the packet must have instead of its own, if it
-    /// must.
-    fn see(&mut self, now: Instant, packet: &PacketView<'_>) -> Option<u16> {
+    /// Notes what a packet tells.
+    fn see(&mut self, now: Instant, packet: &PacketView<'_>) -> Seen {
         let (tcp, key) = (packet.tcp, packet.flow);
         if tcp.flags.contains(TcpFlags::RST) {
             // One that is not believed ends nothing.
-            let flow = self.flows.get_mut(key)?;
-            if flow.connection.pass(packet.direction, tcp) != Segment::Doubted {
+            if let Some(flow) = self.flows.get_mut(key)
+                && flow.connection.pass(packet.direction, tcp) != Segment::Doubted
+            {
                 self.flows.remove(key);
             }
-            return None;
+            return Seen::default();
         }
         if !self.flows.contains_key(key) {
             self.make_room(now);
             if self.flows.len() >= MAX_FLOWS {
-                return None;
+                return Seen::default();
             }
             let connection = Connection::default();
-            let flow = Flow { connection, last_seen: now, frozen: false, closed: false };
+            let flow = Flow { connection, last_seen: now, frozen: false, closed: false, told: None };
             self.flows.insert(*key, flow);
         }
-        let flow = self.flows.get_mut(key)?;
+        let Some(flow) = self.flows.get_mut(key) else { return Seen::default() };
         flow.last_seen = now;
-        let is_believed = flow.connection.pass(packet.direction, tcp) != Segment::Doubted;
+        let segment = flow.connection.pass(packet.direction, tcp);
+        if segment == Segment::Begins {
+            flow.told = None;
+        }
+        let is_believed = segment != Segment::Doubted;
         // A SYN's own window is not scaled (RFC 7323 section 2.2), and opens nothing yet.
         let tells = is_believed
             && packet.direction == Direction::Downlink
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::SYN);
-        if !tells || !flow.frozen || !self.closes || !flow.connection.can_be_told() {
-            return None;
+        let newest = flow.connection.last_ack(*key);
+        // An older one changes no window (RFC 9293 section 3.10.7.4).
+        let is_newest = newest.is_none_or(|newest| (newest.ack, newest.window) == (tcp.ack, tcp.window));
+        if !tells || !flow.frozen || !self.closes || newest.is_none() {
+            return Seen { tells: tells && is_newest, closed: None };
         }
         // Of a connection that opened in the silence, this is the first window that is closed.
         if !flow.closed {
@@ -137,7 +165,7 @@ impl<M: Mechanism> WindowSenders<M> {
             self.metrics.windows_closed += 1;
         }
         let closed = flow.connection.full(tcp.ack, tcp.window);
-        (closed != tcp.window).then_some(closed)
+        Seen { tells: is_newest, closed: (closed != tcp.window).then_some(closed) }
     }
 
     /// Lets idle connections go if the table is full.
@@ -160,7 +188,7 @@ impl<M: Mechanism> WindowSenders<M> {
             match action {
                 Action::Sender { flow: key, command: SenderCommand::Freeze } => {
                     // The window that an acknowledgment has opened is to be closed, not the other way round.
-                    out.append(waking);
+                    wake(waking, flows, out);
                     out.push(action);
                     if let Some(flow) = flows.get_mut(&key)
                         && !flow.frozen
@@ -172,7 +200,7 @@ impl<M: Mechanism> WindowSenders<M> {
                                 out.push(Action::InjectAck(AckSpec { window, ..last }));
                             };
                             tell(0);
-                            let closed = flow.connection.full(last.ack, last.window);
+                            let closed = flow.open_window(flow.connection.full(last.ack, last.window));
                             if closed != 0 {
                                 tell(closed);
                             }
@@ -195,6 +223,17 @@ impl<M: Mechanism> WindowSenders<M> {
                         }
                     }
                 }
+                Action::InjectAck(mut spec) => {
+                    if spec.direction == Direction::Downlink
+                        && let Some(flow) = flows.get_mut(&spec.flow)
+                    {
+                        flow.told = Some(spec.window);
+                        if flow.frozen && *closes {
+                            spec.window = spec.window.min(flow.connection.full(spec.ack, spec.window));
+                        }
+                    }
+                    out.push(Action::InjectAck(spec));
+                }
                 Action::Sender { flow: _, command: SenderCommand::Missing { .. } }
                 | Action::Release { .. }
                 | Action::ReleaseAndKeep { .. }
@@ -202,12 +241,11 @@ impl<M: Mechanism> WindowSenders<M> {
                 | Action::SendCopy { .. }
                 | Action::Forget { .. }
                 | Action::Report(_)
-                | Action::InjectAck(_)
                 | Action::Reclaim { .. }
                 | Action::RequestUplink { .. } => out.push(action),
             }
         }
-        out.append(waking);
+        wake(waking, flows, out);
     }
 
     fn own_metrics(&self) -> Metrics {
@@ -218,6 +256,18 @@ impl<M: Mechanism> WindowSenders<M> {
     }
 }
 
+/// Sends the acknowledgments that wake thawed senders, with the windows that the inner mechanism told last.
+fn wake(waking: &mut Actions, flows: &HashMap<FlowKey, Flow, FixedState>, out: &mut Actions) {
+    for mut action in waking.drain() {
+        if let Action::InjectAck(spec) = &mut action
+            && let Some(flow) = flows.get(&spec.flow)
+        {
+            spec.window = flow.open_window(spec.window);
+        }
+        out.push(action);
+    }
+}
+
 impl<M: Mechanism> Mechanism for WindowSenders<M> {
     fn name(&self) -> &'static str {
         self.inner.name()
@@ -225,8 +275,13 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         // Before the mechanism, so that a connection's first packet can already be repeated.
-        let closed = self.see(now, packet);
+        let Seen { tells, closed } = self.see(now, packet);
         let verdict = self.inner.on_packet(now, packet, &mut self.answers);
+        if let (true, Verdict::Forward(rewrite)) = (tells, &verdict)
+            && let Some(flow) = self.flows.get_mut(packet.flow)
+        {
+            flow.told = rewrite.window;
+        }
         self.pass_on(out);
         match verdict {
             Verdict::Forward(rewrite) => match (closed, rewrite.window) {

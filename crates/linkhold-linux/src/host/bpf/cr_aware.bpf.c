@@ -71,8 +71,8 @@ struct {
 	__type(value, struct silence);
 } linkhold_quiet SEC(".maps");
 
-/* A sender that has nothing to send for so long after a thaw is idle by itself, and its window restarts (RFC 5681
- * section 4.1): the RTO before a round trip is measured (RFC 6298 section 2.1), 1 s. */
+/* A sender that has nothing to send for so long after a thaw, or before a silence, is idle by itself, and its
+ * window restarts (RFC 5681 section 4.1): the RTO before a round trip is measured (RFC 6298 section 2.1), 1 s. */
 #define OWN_IDLE_NS 1000000000ULL
 
 enum phase { SENDING, FROZEN, MENDING };
@@ -105,7 +105,7 @@ struct kept {
 	__u32 row;      /* the ranges have something that is not acknowledged; all of it is before row_end */
 	__u32 row_end;
 	__u32 next;     /* where the next range goes */
-	__u32 zero;
+	__u32 rested;   /* it was idle by itself when the silence began, and has sent nothing since */
 	struct range ranges[RANGES]; /* of the silences of a row, but for the first */
 	__u64 since;    /* start of the last silence that the socket met; silences are told apart by it */
 	__u64 thawed;   /* when that silence ended, which may be long before the socket sees it */
@@ -320,14 +320,19 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 
 	if (!kept)
 		return 0;
+	__u32 radio = kept->ifindex;
 	struct silence *silence = last_silence(sk, kept);
 
+	/* Packets come in by another radio from now on. What was silent there before the last call took nothing. */
+	if (silence && radio && radio != kept->ifindex && kept->phase == SENDING && silence->until <= kept->seen_ns)
+		kept->since = silence->since;
 	/* A silence without a call in it counts, too: its losses are yet to be found. */
 	if (silence && silence->since != kept->since && silence->since <= now) {
 		/* From a silence into the next with data still to mend: what the first one kept stays kept. */
 		if (kept->phase == SENDING) {
 			if (!kept->owed && (intact || !kept->cwnd))
 				keep(sk, kept, reducing(sk));
+			kept->rested = tp->snd_una == tp->snd_nxt && silence->since > kept->seen_ns + OWN_IDLE_NS;
 			COUNT(frozen);
 		}
 		if (kept->phase != FROZEN) {
@@ -488,6 +493,12 @@ static __always_inline bool keep_event(struct sock *sk, enum tcp_ca_event event,
 		if (kept->phase == MENDING && idle && bpf_ktime_get_ns() - kept->thawed > OWN_IDLE_NS) {
 			kept->phase = SENDING;
 			COUNT(mended);
+			return false;
+		}
+		/* The window was restarted for the idle time before the silence. */
+		if (kept->rested && idle) {
+			kept->rested = 0;
+			keep(sk, kept, false);
 			return false;
 		}
 		/* The window was restarted after idle time (tcp_cwnd_restart), and the idle time was the silence's. */

@@ -32,7 +32,7 @@ pub(super) struct Kept {
     pub row: u32,
     pub row_end: u32,
     pub next: u32,
-    pub zero: u32,
+    pub rested: u32,
     /// First sequence number, and the one behind the last.
     pub ranges: [[u32; 2]; 8],
     pub since: u64,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::super::kernel::{Quiet, begun, ended};
 use super::sender::{CWR, Control, DISORDER, INFINITE, LOSS, OPEN, RECOVERY, Sender};
-use super::{FROZEN, MENDING, Program, SENDING};
+use super::{Board, FROZEN, MENDING, Program, SENDING};
 
 /// `silence.max` of these hosts.
 const AT_MOST_MS: u64 = 2_000;
@@ -601,6 +601,83 @@ fn a_connection_idle_since_long_after_a_silence_restarts_its_window() {
             let wanted = if restarts { (10, SENDING) } else { (had, MENDING) };
             assert_eq!((sender.board.cwnd, sender.board.kept.phase), wanted, "cubic: {cubic}, {idle_ms} ms");
         }
+    }
+}
+
+/// Nor does a silence give back the window of a sender that was idle by itself before it began, whether the
+/// sender goes on in the silence or soon after.
+#[test]
+fn a_connection_idle_since_long_before_a_silence_restarts_its_window() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        for (idle_ms, before_end, restarts) in [
+            (600_000, 500, true),
+            (600_000, 0, true),
+            (600_000, -500, true),
+            (600_000, -5_000, true),
+            (300, 500, false),
+            (300, -500, false),
+        ] {
+            let case = format!("cubic: {cubic}, idle for {idle_ms} ms, {before_end} ms before the end");
+            let mut sender = after_slow_start(program, cubic);
+            let had = sender.board.cwnd;
+            // Silences that nothing was sent in, as a radio has that senses each second.
+            for _ in 0..3 {
+                sender.advance(idle_ms / 3);
+                freeze(&mut sender);
+                sender.advance(25);
+                thaw(&mut sender);
+            }
+            sender.advance(idle_ms);
+            freeze(&mut sender);
+            sender.advance(u64::try_from(1_000 - before_end.max(0)).expect("positive"));
+            if before_end > 0 {
+                sender.silent = true;
+                sender.write(5);
+                sender.advance(u64::try_from(before_end).expect("positive"));
+                sender.silent = false;
+            }
+            thaw(&mut sender);
+            sender.wake();
+            if before_end <= 0 {
+                sender.advance(u64::try_from(-before_end).expect("positive"));
+                sender.write(5);
+            }
+            let wanted = if restarts { 10 } else { had };
+            let Board { cwnd, kept, .. } = sender.board;
+            assert_eq!(if kept.phase == SENDING { cwnd } else { kept.cwnd }, wanted, "{case}");
+            if before_end < -1_000 {
+                assert_eq!(sender.board.kept.phase, SENDING, "{case}");
+            }
+            // Whatever the silence lost costs no more.
+            drain(&mut sender).expect("it goes on");
+            assert!(sender.board.cwnd >= wanted, "{case}: {}", sender.board.cwnd);
+        }
+    }
+}
+
+/// The last silence of a radio that packets come in by from now on took nothing of a connection.
+#[test]
+fn another_radios_past_silence_is_none_of_a_connections() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        let mut sender = after_slow_start(program, cubic);
+        for turn in 0..4 {
+            let (frozen, had) = (sender.board.counts.frozen, sender.board.cwnd);
+            sender.board.ifindex = 4 + turn % 2;
+            sender.board.radio = sender.board.ifindex;
+            sender.board.quiet_there = 1;
+            sender.board.quiet_since = 1_000_000_000 + u64::from(turn % 2);
+            sender.board.quiet_until = 1_100_000_000;
+            sender.write(500);
+            sender.deliver(usize::MAX, 0, false, false);
+            assert_eq!((sender.board.counts.frozen, sender.board.kept.phase), (frozen, SENDING), "{turn}");
+            assert!(sender.board.cwnd >= had, "{turn}");
+        }
+        // A silence of the new radio counts.
+        freeze(&mut sender);
+        sender.write(1);
+        assert_eq!(sender.board.kept.phase, FROZEN);
     }
 }
 

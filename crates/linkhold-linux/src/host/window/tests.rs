@@ -9,18 +9,21 @@ use super::*;
 
 const THAW: SenderCommand = SenderCommand::Thaw { resend: Resend::Nothing };
 
-/// A mechanism that says what it is told to.
+/// A mechanism that says what it is told to, and lets no larger window pass than it is told.
 #[derive(Default)]
 struct Script {
     next: Vec<Action>,
+    most: Option<u16>,
 }
 
 impl Mechanism for Script {
     fn name(&self) -> &'static str {
         "script"
     }
-    fn on_packet(&mut self, _: Instant, _: &PacketView<'_>, _: &mut Actions) -> Verdict {
-        Verdict::Forward(Rewrite::NONE)
+    fn on_packet(&mut self, _: Instant, packet: &PacketView<'_>, _: &mut Actions) -> Verdict {
+        let most =
+            self.most.filter(|&most| packet.direction == Direction::Downlink && most < packet.tcp.window);
+        Verdict::Forward(most.map_or(Rewrite::NONE, Rewrite::window))
     }
     fn on_link(&mut self, _: Instant, _: LinkEvent, _: &mut Actions) {}
     fn on_timeout(&mut self, _: Instant, out: &mut Actions) {
@@ -129,6 +132,20 @@ impl Dialogue {
         injected(&mut out)
     }
 
+    /// The inner mechanism lets no larger window pass from now on (`None`: any), and says so.
+    fn hold_down(&mut self, port: u16, most: Option<u16>) -> Injected {
+        self.senders.inner.most = most;
+        let last = self.senders.flows.get(&key(port)).and_then(|flow| flow.connection.last_ack(key(port)));
+        let tell = |last: AckSpec| {
+            let window = most.map_or(last.window, |most| most.min(last.window));
+            Action::InjectAck(AckSpec { window, ..last })
+        };
+        self.senders.inner.next.extend(last.map(tell));
+        let mut out = Actions::new();
+        self.senders.on_timeout(self.now, &mut out);
+        injected(&mut out)
+    }
+
     /// Several commands in one call: what comes out, in words.
     fn commands(&mut self, commands: &[(u16, SenderCommand)]) -> Vec<String> {
         let command = |&(port, command)| Action::Sender { flow: key(port), command };
@@ -168,6 +185,28 @@ fn a_freeze_closes_the_window_and_a_thaw_opens_it_to_what_was_offered_last() {
     assert_eq!(dialogue.command(1, THAW), [(2000, 60)]);
     assert_eq!(dialogue.ack(1, 2500, 60), UNCHANGED);
     assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
+}
+
+#[test]
+fn a_window_that_another_mechanism_holds_down_is_neither_opened_by_a_thaw_nor_by_it_in_a_silence() {
+    let mut dialogue = Dialogue::new(true);
+    assert_eq!(dialogue.ack(1, 1000, 50), UNCHANGED);
+    // A gate that opens in a silence opens nothing.
+    assert_eq!(dialogue.hold_down(1, Some(0)), [(1000, 0)]);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
+    assert_eq!(dialogue.hold_down(1, None), [(1000, 0)]);
+    assert_eq!(dialogue.command(1, THAW), [(1000, 50)]);
+    // One that closes in it stays closed.
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
+    assert_eq!(dialogue.hold_down(1, Some(0)), [(1000, 0)]);
+    assert_eq!(dialogue.command(1, THAW), [(1000, 0)]);
+    // A window that is held down stays so, an old acknowledgment says nothing, and a new one does.
+    assert_eq!(dialogue.hold_down(1, Some(20)), [(1000, 20)]);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
+    assert_eq!(dialogue.ack(1, 2000, 60), CLOSED);
+    assert_eq!(dialogue.ack(1, 1500, 10), CLOSED);
+    assert_eq!(dialogue.command(1, THAW), [(2000, 20)]);
+    assert_eq!(dialogue.ack(1, 2500, 60), Verdict::Forward(Rewrite::window(20)));
 }
 
 #[test]
@@ -388,8 +427,17 @@ fn a_reset_connection_is_forgotten_and_the_table_is_bounded() {
 enum Step {
     Freeze,
     Thaw,
-    Ack { forward: i32, window: u16 },
-    Send { bytes: u32 },
+    Ack {
+        forward: i32,
+        window: u16,
+    },
+    Send {
+        bytes: u32,
+    },
+    /// Another mechanism lets no larger window pass.
+    HoldDown {
+        most: Option<u16>,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -398,13 +446,15 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Thaw),
         (-3000..3000i32, 0..2000u16).prop_map(|(forward, window)| Step::Ack { forward, window }),
         (0..5000u32).prop_map(|bytes| Step::Send { bytes }),
+        proptest::option::of(0..2000u16).prop_map(|most| Step::HoldDown { most }),
     ]
 }
 
 proptest! {
     /// After any sequence of freezes and thaws the last word to the sender is the receiver's own: the newest
-    /// acknowledgment, with the window that came with it. On the way, no acknowledgment is one that the
-    /// receiver did not send, and no window larger than what it offered.
+    /// acknowledgment, with the window that came with it, or what another mechanism lets pass of it. On the
+    /// way, no acknowledgment is one that the receiver did not send, no window larger than what it offered,
+    /// and in a silence nothing new fits, whatever the other mechanism says.
     #[test]
     fn whatever_happens_the_window_is_open_in_the_end(
         start in any::<u32>(),
@@ -426,7 +476,7 @@ proptest! {
         // What the host is known to have sent.
         let mut known = shifts.map(|_| sent);
         let _ = dialogue.ack(1, newest.0, offered);
-        let mut frozen = false;
+        let (mut frozen, mut most) = (false, u16::MAX);
         for step in steps {
             let said = match step {
                 Step::Freeze => {
@@ -436,9 +486,19 @@ proptest! {
                 Step::Thaw => {
                     let said = dialogue.command(1, THAW);
                     prop_assert_eq!(!said.is_empty(), frozen);
-                    prop_assert!(said.iter().all(|said| *said == (newest.0, offered)));
+                    prop_assert!(said.iter().all(|said| *said == (newest.0, offered.min(most))));
                     frozen = false;
                     continue;
+                }
+                Step::HoldDown { most: wanted } => {
+                    most = wanted.unwrap_or(u16::MAX);
+                    let said = dialogue.hold_down(1, wanted);
+                    prop_assert_eq!(said.len(), 1);
+                    if !frozen {
+                        prop_assert!(said.iter().all(|said| *said == (newest.0, offered.min(most))));
+                        continue;
+                    }
+                    said
                 }
                 Step::Send { bytes } => {
                     let flags = TcpFlags::ACK;
@@ -458,8 +518,9 @@ proptest! {
                     }
                     match dialogue.ack(1, ack.0, window) {
                         UNCHANGED => {}
-                        Verdict::Forward(Rewrite { window: Some(closed), .. }) => {
-                            prop_assert!(frozen && closed < window, "{closed} of {window}");
+                        Verdict::Forward(Rewrite { window: Some(told), .. }) => {
+                            prop_assert!(told < window, "{told} of {window}");
+                            prop_assert!(told == most || (frozen && told < most), "{told} of {most}");
                         }
                         other => prop_assert!(false, "{other:?}"),
                     }
@@ -476,7 +537,7 @@ proptest! {
         }
         let said = dialogue.flush();
         prop_assert_eq!(!said.is_empty(), frozen);
-        prop_assert!(said.iter().all(|said| *said == (newest.0, offered)));
+        prop_assert!(said.iter().all(|said| *said == (newest.0, offered.min(most))));
         prop_assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
     }
 }
