@@ -8,7 +8,7 @@
 //! In a burst the user sends frames back to back; only a frame that ends within the burst can be read. Each
 //! is missed with the same chance, independent of the others. All times are shifted by the delay from a
 //! frame's end to the moment at which it is understood. A false alarm counts as one frame. The paper says
-//! nothing of misses, delays and false alarms; that they are zero is what a simulation would have to excuse.
+//! nothing of misses, delays and false alarms; a simulation that sets them to zero has to justify it.
 //!
 //! Simplifications:
 //!

@@ -42,9 +42,8 @@ pub struct ToldConfig {
     pub late: Duration,
     /// The same for a silence's end.
     pub end_late: Duration,
-    /// Whether it is told, too, since when the radio has been silent, or sends again
-    /// ([`LinkEvent::effective_at`]): exact knowledge of how late the news is. Most real sources say no more
-    /// than that it is so.
+    /// Whether the message carries the time at which the silence began or ended
+    /// ([`LinkEvent::effective_at`]), and so tells exactly how late it is. Most real sources give no time.
     pub start_known: bool,
     /// Whether the start tells how long the silence will be, where that is fixed (quiet periods, channel
     /// switches). A schedule that was announced says so anyway.
@@ -118,7 +117,9 @@ impl SignalsConfig {
         self.users.get(channel).copied().unwrap_or_default()
     }
 
-    fn of_station(&self, station: StationId) -> ToldConfig {
+    /// What is told of a station's own quiet periods.
+    #[must_use]
+    pub fn of_station(&self, station: StationId) -> ToldConfig {
         self.station_sensing
             .iter()
             .find(|(own, _)| *own == station)

@@ -166,14 +166,14 @@ impl Timeline {
                 Meter::for_trace(config.stations, link.down.clone(), link.up.clone(), link.silence_threshold)
             }
         };
-        let station_sensing = config
+        let station_sensing: Vec<(StationId, Sensing)> = config
             .station_sensing
             .iter()
             .filter_map(|own| Sensing::new(own.sensing).map(|sensing| (own.station, sensing)))
             .collect();
         let stations = config.stations as usize;
         let air_time = channels.air_time();
-        let sensing_alone: Vec<StationId> = config.station_sensing.iter().map(|own| own.station).collect();
+        let sensing_alone: Vec<StationId> = station_sensing.iter().map(|(station, _)| *station).collect();
         let signals = Signals::new(&config.signals, &sensing_alone, config.initial_channel, seed);
         let mut timeline = Self {
             opened: false,

@@ -20,7 +20,7 @@ fn measured(name: &str) -> Option<Arc<Trace>> {
     match std::fs::read(&path) {
         Ok(bytes) => Some(Arc::new(Trace::parse(&bytes).expect("a good trace"))),
         Err(error) => {
-            eprintln!("skipped: {}: {error}", path.display());
+            linkhold_testing::skipped(format_args!("{}: {error}", path.display()));
             None
         }
     }

@@ -359,9 +359,10 @@ fn lay_into_set(set: &mut Table, shape: &Node, path: &[&str], node: Node, origin
     }
 }
 
-/// The index of the element of a list that a step of a path says, by number or by name.
+/// The index of the element of a list that a step of a path says, by name or by number. A name may be a
+/// number as well, and is what its author meant.
 fn index_of(items: &[Node], step: &str) -> Option<usize> {
-    step.parse().ok().or_else(|| items.iter().position(|item| item.name() == Some(step)))
+    items.iter().position(|item| item.name() == Some(step)).or_else(|| step.parse().ok())
 }
 
 /// The path with elements of lists named by their index, where the document has them.

@@ -46,8 +46,8 @@ file_table! {
         section router: Queue;
         /// Each station's uplink transmit queue.
         section station: Queue;
-        /// On the testbed: `linkhold host`, which carries out a mechanism at the stations or the
-        /// correspondent.
+        /// The hosts that carry out a mechanism at the stations or the correspondent: how `linkhold host`
+        /// freezes senders (testbed), and how long a host takes (simulator).
         section host: Host;
         /// TCP of both ends of every connection.
         section tcp: Tcp;
@@ -426,8 +426,8 @@ file_table! {
         optional rate: PhyRate;
         /// From one sample that mechanisms are told to the next.
         default interval: Positive<Duration> = "100ms";
-        /// How late a sample is told. Default: half an interval, as a driver has it that is asked every
-        /// interval and answers with its last frame's.
+        /// How late a sample is told. Default: half an interval, because a driver that is asked every
+        /// interval answers with the value of its last frame, which is half an interval old in the mean.
         default delay: Duration = "50ms";
         /// Standard deviation of a sample's error. Default: that of an interface that tells whole decibels of
         /// a single frame.

@@ -1,5 +1,7 @@
 //! `[[flows]]`: which connections there are, over which transport, and what their applications do.
 
+use std::collections::BTreeSet;
+
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
@@ -136,8 +138,14 @@ fn ends_in_cell(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<En
         Stations::Some(list) => list.clone(),
     };
     let mut fine = true;
+    let mut seen = BTreeSet::new();
     for &station in &stations {
         fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
+        if !seen.insert(station) {
+            let what = format!("station {station} is named twice");
+            reader.report(&flow.station.spot, what, "name it once, and give it more flows with `count`");
+            fine = false;
+        }
     }
     let Some(direction) = &flow.direction else {
         if !reader.has_reported(&format!("{}.direction", flow.spot.key)) {

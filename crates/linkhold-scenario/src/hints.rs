@@ -79,7 +79,6 @@ fn endless_wait(scenario: &ResolvedScenario) -> Option<String> {
         (spectrum.cycle.transmitting, takes, "mesh.spectrum.transmitting_time")
     } else {
         let radio = &scenario.radio;
-        let sensing = radio.sensing.as_ref()?;
         let takes = radio.channels.iter().filter_map(|channel| match &radio.mac {
             Mac::Shared | Mac::Duplex => {
                 let air_time = AirTime::new(radio.air_time, channel.phy_rate, channel.efficiency)?;
@@ -89,7 +88,12 @@ fn endless_wait(scenario: &ResolvedScenario) -> Option<String> {
             // Their frames are of other sizes than packets.
             Mac::Grants(_) | Mac::Ieee802154(_) | Mac::Trace(_) => None,
         });
-        (sensing.period.saturating_sub(sensing.duration), takes.max()?, "radio.sensing.period")
+        let all = radio.sensing.iter().map(|sensing| (sensing, "radio.sensing.period"));
+        let own = radio.station_sensing.iter().map(|own| (&own.sensing, "radio.station_sensing.period"));
+        let gaps =
+            all.chain(own).map(|(sensing, key)| (sensing.period.saturating_sub(sensing.duration), key));
+        let (gap, key) = gaps.min_by_key(|(gap, _)| *gap)?;
+        (gap, takes.max()?, key)
     };
     (slowest > gap).then(|| {
         format!(

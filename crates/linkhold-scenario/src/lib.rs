@@ -8,8 +8,10 @@
 //!     radio.phy_rate = "24Mbit/s"
 //!     [[flows]]
 //!     direction = "downlink"
-//! "#; let scenario = linkhold_scenario::Scenario::from_toml(text, "hello.toml",
-//! &["router.limit=50pkt".to_owned()])?; assert_eq!(scenario.cases()[0].name, "none");
+//! "#;
+//! let changes = ["router.limit=50pkt".to_owned()];
+//! let scenario = linkhold_scenario::Scenario::from_toml(text, "hello.toml", &changes)?;
+//! assert_eq!(scenario.cases()[0].name, "none");
 //! # Ok::<(), linkhold_scenario::ScenarioError>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -520,7 +520,7 @@ impl FromNode for Stations {
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let one = u32::schema(generator);
-        json_schema!({ "anyOf": [{ "const": "all" }, one, { "type": "array", "items": one, "minItems": 1 }] })
+        json_schema!({ "anyOf": [{ "const": "all" }, one, { "type": "array", "items": one, "minItems": 1, "uniqueItems": true }] })
     }
 }
 

@@ -145,10 +145,10 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     spots
 }
 
-/// What of a radio's silences is noticed or told late, wrong or not at all, or more of than that they begin
-/// and end; `None` if nothing is.
+/// Says where what is told of a radio's silences differs from the plain case: each beginning and each end at
+/// once, and nothing more. `None` if nothing differs.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
-    let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
+    let SignalsConfig { sensing, switching, gaps, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();
     let mut others_exact = false;
     // What a radio notices late it can tell no sooner.
@@ -193,8 +193,8 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     if let Some(own) = &radio.sensing {
         part("quiet periods", sensing, own.announced);
     }
-    for (own, (_, told)) in radio.station_sensing.iter().zip(station_sensing) {
-        part("stations' quiet periods", told, own.sensing.announced);
+    for own in &radio.station_sensing {
+        part("stations' quiet periods", &radio.signals.of_station(own.station), own.sensing.announced);
     }
     if !radio.switching.scripted.is_empty() || radio.switching.policy == SwitchPolicy::OnPrimaryUser {
         part("channel switches", switching, false);
@@ -217,7 +217,7 @@ fn one(told: &ToldConfig) -> String {
     let begun = if late.is_zero() { "as they begin".to_owned() } else { format!("{late} late") };
     let mut text = format!("{begun}, their end {}", end(*end_late));
     if *start_known {
-        text.push_str(", with since when");
+        text.push_str(", each with its time");
     }
     if *length_known {
         text.push_str(", with how long they will be");

@@ -203,6 +203,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:10:10: radio.sensing.period: \"0s\" is zero",
         ),
         (
+            "[[flows]]\ndirection = \"uplink\"\nstation = [1, 0, 1]",
+            "dir/s.toml:11:11: flows[1].station: station 1 is named twice; name it once",
+        ),
+        (
             "[[radio.station_sensing]]\nstation = 7\nperiod = \"1s\"\nduration = \"5ms\"",
             "radio.station_sensing[0].station: station 7 does not exist",
         ),
@@ -993,6 +997,26 @@ fn packets_that_fit_between_no_two_quiet_periods_get_a_hint() {
     assert!(hint.starts_with("radio.sensing.period: a packet of 1500 B takes "), "{hint}");
     assert!(hint.contains("leave 125ms between"), "{hint}");
     assert_eq!(hints("24Mbit/s", "150ms"), Vec::<String>::new());
+    // A station that is silent by itself so often.
+    let own = "radio.station_sensing=[{ station = 0, period = \"20ms\", duration = \"10ms\" }]";
+    let overrides = ["radio.phy_rate=1Mbit/s".to_owned(), own.to_owned()];
+    let text = BASE.replace("stations = 2", "stations = 1");
+    let hints = Scenario::parse(&text, "s.toml", &overrides, &NoFiles).expect("valid").hints();
+    let [hint] = &hints[..] else { panic!("one hint: {hints:?}") };
+    assert!(hint.starts_with("radio.station_sensing.period: a packet of 1500 B takes "), "{hint}");
+}
+
+#[test]
+fn a_case_whose_name_is_a_number_is_meant_by_its_name() {
+    let text = with("[[cases]]\nname = \"1\"\n[[cases]]\nname = \"2\"\n[[cases]]\nname = \"4\"\n");
+    for (set, mechanisms) in [
+        ("cases.1.mechanism=dsasync", [1, 0, 0]),
+        ("cases.4.mechanism=dsasync", [0, 0, 1]),
+        ("cases.0.mechanism=dsasync", [1, 0, 0]),
+    ] {
+        let cases = Scenario::parse(&text, "s.toml", &[set.to_owned()], &NoFiles).expect("valid").cases();
+        assert_eq!([0, 1, 2].map(|case: usize| cases[case].scenario.mechanisms.len()), mechanisms, "{set}");
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn how_long_a_silence_will_be_is_told_where_its_schedule_is_or_a_key_says_so() {
         ),
         (
             "told.start_known = true\n",
-            "quiet periods ahead, quiet periods as they begin, their end at once, with since when",
+            "quiet periods ahead, quiet periods as they begin, their end at once, each with its time",
         ),
     ] {
         assert!(summary(more).contains(told), "{told}\nin\n{}", summary(more));
@@ -150,8 +150,23 @@ fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
          [[cases]]\nname = \"known\"\nmechanism = \"dsasync\"\n"
     );
     let summary = parse(&text, &[]).expect("the file is right").summary();
-    let part = "a primary user 20ms after its burst begins, its end at once, with since when; nobody tells the rate\n";
+    let part = "a primary user 20ms after its burst begins, its end at once, each with its time; nobody tells the \
+                rate\n";
     assert!(summary.contains(part), "{part}\nin\n{summary}");
+    // Of each station what its own table says, in whatever order the file has them.
+    let own = |station, announced, late| {
+        format!(
+            "[[radio.station_sensing]]\nstation = {station}\nperiod = \"500ms\"\nduration = \"25ms\"\nannounced = \
+             {announced}\ntold.late = \"{late}\"\n"
+        )
+    };
+    let case = "[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n";
+    let text = format!("{CELL}{}{}{case}", own(1, true, "3ms"), own(0, false, "7ms"));
+    let summary = parse(&text, &[]).expect("the file is right").summary();
+    let (known, unknown) =
+        ("stations' quiet periods 3ms late, their end at once", "stations' quiet periods 7ms late");
+    assert!(summary.contains(known) && summary.contains(unknown), "{summary}");
+    assert!(!summary.contains("with how long"), "{summary}");
 }
 
 #[test]

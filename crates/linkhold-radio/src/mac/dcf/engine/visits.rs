@@ -18,8 +18,8 @@
 //! - Back at home it listens for so many idle slots before the next visit as are drawn from none to twice the
 //!   time that it was away. So a radio with much to send is at home for half of the time, and two that want
 //!   to visit each other meet. The share is our choice.
-//! - An answer that it owes on a visited channel goes before the way home. One that it owes at home when its
-//!   backoff ends at that very instant is dropped, as the engine does with a frame of its own.
+//! - An answer that it owes on a visited channel goes before the way home. If its backoff ends at the instant
+//!   at which its answer at home is due, the answer is dropped.
 
 use linkhold_core::time::{Duration, Instant};
 
