@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use linkhold_results::{RunRecord, RunSeries};
-use linkhold_scenario::Case;
+use linkhold_scenario::{Case, FlowGroup, Transport};
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
@@ -488,10 +488,14 @@ impl Shared {
 /// before are measured anew then, a plain router's, too.
 const MEASURING: u32 = 1;
 
-/// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent are
-/// those of one build of the program; a plain router's are the kernel's and the radio model's.
+/// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent, or
+/// with QUIC, whose senders are in the program, are those of one build of it; a plain router's are the
+/// kernel's and the radio model's.
 fn key(cell: &Cell<'_>, program: u128) -> String {
-    let program = if cell.case.scenario.mechanisms.is_empty() { 0 } else { program };
+    let is_quic = |group: &FlowGroup| matches!(group.transport, Transport::Quic { .. });
+    let is_kernels =
+        cell.case.scenario.mechanisms.is_empty() && !cell.case.scenario.flows.iter().any(is_quic);
+    let program = if is_kernels { 0 } else { program };
     let mut scenario = cell.case.scenario.clone();
     // The description changes no result.
     scenario.description.clear();
@@ -615,6 +619,8 @@ mod tests {
         let described = cases(&["description=other words"]);
         assert_eq!(key(&cell(&plain[0], 1), 7), key(&cell(&described[0], 1), 7));
         assert_eq!(key(&cell(&plain[0], 1), 7), key(&cell(&plain[0], 1), 8), "a plain router has no agent");
+        let quic = cases(&["flows.0.transport=quic"]);
+        assert_ne!(key(&cell(&quic[0], 1), 7), key(&cell(&quic[0], 1), 8), "QUIC's senders are ours");
         let different = [
             key(&cell(&plain[0], 1), 7),
             key(&cell(&plain[0], 2), 7),

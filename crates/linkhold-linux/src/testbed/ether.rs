@@ -220,7 +220,7 @@ impl Ether {
             let Some(bytes) = buffer.get(..len) else { continue };
             // The engine handles first what was due before this packet.
             let now = self.now();
-            self.engine.with_hosts(now, |ports, network| ports.accept(port, bytes, network));
+            self.engine.with_hosts(now, |ports, network| ports.accept(now, port, bytes, network));
         }
         Ok(())
     }

@@ -145,14 +145,14 @@ impl Ports {
         }
     }
 
-    /// Lets a packet that came from `port` into the network.
-    pub fn accept(&mut self, port: Port, bytes: &[u8], network: &mut Network) {
+    /// Lets a packet that came from `port` by `now` into the network, which has done what was due before.
+    pub fn accept(&mut self, now: Instant, port: Port, bytes: &[u8], network: &mut Network) {
         // Only TCP and the run's own flows over UDP cross: neighbour discovery and the like have no business
         // on a point-to-point radio.
         let id = match parse_ip_tcp(bytes) {
-            Ok(parsed) => self.accept_segment(port, bytes, &parsed, network),
+            Ok(parsed) => self.accept_segment(now, port, bytes, &parsed, network),
             Err(_) => match self.log.numbered(bytes, port.direction(), port.side().is_some()) {
-                Some(datagram) => self.accept_datagram(port, bytes, &datagram, network),
+                Some(datagram) => self.accept_datagram(now, port, bytes, &datagram, network),
                 None => return,
             },
         };
@@ -165,12 +165,13 @@ impl Ports {
 
     fn accept_segment(
         &mut self,
+        now: Instant,
         port: Port,
         bytes: &[u8],
         parsed: &ParsedPacket,
         network: &mut Network,
     ) -> Option<PacketId> {
-        let (now, direction) = (self.now(), port.direction());
+        let direction = port.direction();
         if let Some(side) = port.side() {
             self.log.on_sent(now, parsed, direction);
             self.capture(now, side, bytes);
@@ -185,12 +186,13 @@ impl Ports {
 
     fn accept_datagram(
         &mut self,
+        now: Instant,
         port: Port,
         bytes: &[u8],
         datagram: &Numbered,
         network: &mut Network,
     ) -> Option<PacketId> {
-        let (now, direction) = (self.now(), port.direction());
+        let direction = port.direction();
         let key = datagram.packet.flow(direction);
         if let Some(side) = port.side() {
             self.log.on_datagram_sent(now, datagram, direction, network.radio(AIR).silences());
