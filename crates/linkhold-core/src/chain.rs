@@ -222,7 +222,7 @@ impl Chain {
     /// A mechanism lets a packet go: the next one gets it.
     fn let_go(&mut self, now: Instant, index: usize, id: PacketId, rewrite: Rewrite, out: &mut Actions) {
         let Some(mut parked) = self.members[index].held.remove(&id) else {
-            // It held what never came here; the driver counts it.
+            // The mechanism lets go of a packet that this chain never gave it; the driver counts the error.
             out.push(Action::Release { packet: id, rewrite });
             return;
         };

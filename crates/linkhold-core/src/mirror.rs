@@ -53,12 +53,14 @@ impl Mirror {
                 }
                 Action::Sender { flow, command } => Action::Sender { flow: turned(&flow), command },
                 Action::Reclaim { scope: _ } => Action::Reclaim { scope: Scope::Station(self.host) },
+                Action::RequestUplink { station: _, bytes } => {
+                    Action::RequestUplink { station: self.host, bytes }
+                }
                 same @ (Action::Release { .. }
                 | Action::ReleaseAndKeep { .. }
                 | Action::Discard { .. }
                 | Action::SendCopy { .. }
-                | Action::Forget { .. }
-                | Action::RequestUplink { .. }) => same,
+                | Action::Forget { .. }) => same,
             });
         }
     }

@@ -385,6 +385,16 @@ mod tests {
         ] {
             assert_eq!(listens(name, kind), heard, "{name}, {kind:?}");
         }
+        // Who hears of a start hears of its end.
+        for name in entries().iter().map(|entry| entry.name) {
+            for scope in [network, Scope::Station(station)] {
+                for cause in Cause::ALL {
+                    let end = LinkEventKind::FreezeEnded { scope, cause };
+                    let starts = [None, turn].map(|expected| listens(name, freeze(scope, cause, expected)));
+                    assert!(listens(name, end) || starts == [false; 2], "{name}, {end:?}");
+                }
+            }
+        }
     }
 
     #[test]

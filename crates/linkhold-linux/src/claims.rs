@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn another_users_socket_keeps_no_agent_from_its_name() {
         if !nix::unistd::geteuid().is_root() {
-            eprintln!("skipped: only root can be another user");
+            linkhold_testing::skipped("only root can be another user");
             return;
         }
         let name = format!("linkhold-squat-{}", std::process::id());
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_name_at_which_nothing_more_can_wait_is_whose_it_is() {
         if !nix::unistd::geteuid().is_root() {
-            eprintln!("skipped: only root can be another user");
+            linkhold_testing::skipped("only root can be another user");
             return;
         }
         let name = format!("linkhold-crowd-{}", std::process::id());

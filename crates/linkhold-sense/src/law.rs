@@ -8,7 +8,7 @@
 //! cumulants follow from the correlation matrix R of the bins: κ₁ = tr R, κ₂ = tr R², κ₃ = 2·tr R³ a frame. A
 //! shifted gamma law with the same three is taken (Buckley and Eagleson, "An approximation to the
 //! distribution of quadratic forms in normal random variables", 1988). In blocks worth only 66 independent
-//! samples the true probability is 1.04, 1.09 and 1.24 times the stated one at 10⁻³, 10⁻⁶ and 10⁻⁹ (test
+//! samples the true probability is 1.04, 1.08 and 1.24 times the stated one at 10⁻³, 10⁻⁶ and 10⁻⁹ (test
 //! below), and nearer in longer blocks; the usual fit of two cumulants (Satterthwaite 1946) is off by 1.6 at
 //! 10⁻⁶.
 

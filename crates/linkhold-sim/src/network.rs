@@ -552,8 +552,8 @@ impl Network {
             let view = PacketView { id: packet_id, direction, origin, station, flow, tcp, len, ecn };
             tap.mechanism.on_packet(now, &view, &mut tap.actions)
         };
-        // Where the packet goes next, another mechanism may send something this way, of which this one is
-        // asked, too. What it wants now is not done in the middle of that.
+        // Forwarding the packet may make the next mechanism send something back through this tap. So the
+        // actions of this call are set aside, and carried out after the verdict.
         let answers = if tap.actions.is_empty() { None } else { Some(std::mem::take(&mut tap.actions)) };
         self.carrier.touched.tap(id);
         // The verdict comes before the actions: an action may name the packet just held.

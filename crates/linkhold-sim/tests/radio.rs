@@ -117,7 +117,7 @@ fn trace(name: &str) -> Option<Arc<Trace>> {
 fn a_measured_trace_carries_a_flow_through_its_gaps() {
     let (Some(down), Some(up)) = (trace("ATT-LTE-driving-2016.down"), trace("ATT-LTE-driving-2016.up"))
     else {
-        println!("skipped: no measured traces (set LINKHOLD_DATA to their folder)");
+        linkhold_testing::skipped("no measured traces (set LINKHOLD_DATA to their folder)");
         return;
     };
     let mut runs = Vec::new();

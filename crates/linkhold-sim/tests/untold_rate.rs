@@ -33,8 +33,7 @@ const PAYLOAD: f64 = 1448.0;
 fn recordings() -> Option<PathBuf> {
     let named = std::env::var_os("LINKHOLD_DATA").map(PathBuf::from);
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let installed = PathBuf::from("/work/shared/data");
-    let mut folders = [named, Some(beside), Some(installed)].into_iter().flatten();
+    let mut folders = [named, Some(beside)].into_iter().flatten();
     folders.find(|folder| folder.join("Verizon-LTE-short.down").exists())
 }
 
@@ -150,7 +149,7 @@ fn errors(looks: &[Look], is_counted: impl Fn(&Look) -> bool) -> ([f64; 2], usiz
 #[test]
 fn the_rate_that_nobody_tells_is_found() {
     let Some(folder) = recordings() else {
-        println!("skipped: no recordings; set LINKHOLD_DATA to their folder");
+        linkhold_testing::skipped("no recordings; set LINKHOLD_DATA to their folder");
         return;
     };
     let mut failures = Vec::new();
@@ -318,7 +317,7 @@ fn bursts_in_the_first_slow_start_leave_no_queue() {
 #[test]
 fn an_upload_is_not_judged_by_its_handshake() {
     let Some(folder) = recordings() else {
-        println!("skipped: no recordings; set LINKHOLD_DATA to their folder");
+        linkhold_testing::skipped("no recordings; set LINKHOLD_DATA to their folder");
         return;
     };
     let case = recorded(&folder, "Verizon-LTE-short", &["flows.0.direction=uplink", "duration=60s"]);

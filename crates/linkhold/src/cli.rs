@@ -467,7 +467,7 @@ pub struct SignalArgs {
     /// station, or every radio if no station is named.
     #[arg(long, global = true, value_name = "INTERFACE")]
     pub radio: Option<String>,
-    /// Time from now until the event takes effect, as in 80ms [default: now]. Not with --ago.
+    /// Time from now until a freeze or thaw takes effect, as in 80ms [default: now]. Not with --ago.
     #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
     /// Time since the event was noticed, as in 5ms [default: now].

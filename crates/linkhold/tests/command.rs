@@ -955,6 +955,8 @@ fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
         (&["snr", "10.0.0.5", "nan"], "\"nan\" is no ratio of a radio"),
         (&["freeze", "--for", "0s"], "--for 0s is no silence"),
         (&["--in", "5ms", "freeze", "--ago", "5ms"], "--in and --ago together"),
+        (&["--in", "5ms", "switch", "54Mbit/s"], "--in is for `freeze` and `thaw`"),
+        (&["--in", "5ms", "snr", "10.0.0.5", "3dB"], "leave --in out, and say it at that time"),
         (&["sensing", "--period", "1s"], "--duration is missing: write how long each quiet period lasts"),
         (
             &["sensing", "--period", "1s", "--duration", "2s"],

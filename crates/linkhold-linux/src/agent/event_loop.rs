@@ -620,7 +620,7 @@ impl Core {
         let now = self.clock.now();
         let port = |(number, radio): (usize, &RadioState)| {
             // One that is no bridge any more speaks for itself again.
-            (number, self.surroundings.heard_for(&radio.name).flatten().map(str::to_owned))
+            (number, self.surroundings.heard_for(&radio.name).map(str::to_owned))
         };
         let ports: Vec<_> = self.radios.iter().enumerate().map(port).collect();
         for signal in source.hear(now, ports.iter().map(|(number, port)| (*number, port.as_deref()))) {

@@ -42,7 +42,8 @@ pub struct Message {
     /// How long ago the source noticed it, seconds. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_ago_s: Option<f64>,
-    /// When it takes effect on the air, seconds from now; negative: it has already. Default: now.
+    /// When it takes effect on the air, seconds from now; negative: it has already. Only freeze and thaw wait
+    /// for it; what else is said ahead takes effect at once. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_in_s: Option<f64>,
     /// What happened.

@@ -347,7 +347,7 @@ impl Surroundings {
 
     /// As [`Crossings::heard_for`].
     #[must_use]
-    pub fn heard_for(&self, radio: &str) -> Option<Option<&str>> {
+    pub fn heard_for(&self, radio: &str) -> Option<&str> {
         self.crossings.heard_for(radio)
     }
 
@@ -616,7 +616,7 @@ mod tests {
         for (later, arrives) in [(lan(4, 7), false), (lan(5, 7), true), (lan(4, 8), true)] {
             let mut around = quiet(Vec::new);
             around.crossings = lan(4, 7);
-            assert_eq!(around.heard_for("br-lan"), Some(Some("wlan0")));
+            assert_eq!(around.heard_for("br-lan"), Some("wlan0"));
             around.note_crossings(later.clone());
             assert_eq!((around.take_arrival(), around.take_arrival()), (arrives, false), "{later:?}");
         }

@@ -31,8 +31,8 @@ pub use args::SenseArgs;
 use report::{Handling, Report};
 use teller::Teller;
 
-/// After a signal the input has this long to end by itself: in a pipe, the radio's program gets the signal,
-/// too.
+/// After a signal the input has this long to end by itself, or two blocks if those take longer: in a pipe,
+/// the radio's program gets the signal, too, and a stream that goes on is looked at when its block is full.
 const GRACE: Duration = Duration::from_secs(1);
 /// Output of a recording that is kept in memory until it is complete; more of it goes to a temporary file.
 const KEPT: usize = 1 << 20;
@@ -62,7 +62,8 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     }
     let teller = Arc::new(Mutex::new(Teller::connect(args).map_err(failure)?));
     let stop = Stop::default();
-    watch(Arc::clone(&teller), stop.clone())?;
+    let block = Duration::from_secs_f64(plan.block as f64 / input.rate);
+    watch(Arc::clone(&teller), stop.clone(), GRACE.max(2 * block))?;
     let report =
         Report { json: args.json, settings, datatype: input.format.datatype(), center: input.center };
     let recorded = input.samples.is_some();
@@ -354,15 +355,16 @@ fn tell(teller: &Shared, event: &Event, arrived: Instant) -> Result<(), linkhold
     }
 }
 
-/// From now on a signal ends the input. If the input hangs, the freeze under way is ended without it.
-fn watch(teller: Shared, stop: Stop) -> Result<(), Failure> {
+/// From now on a signal ends the input. If the input hangs for `grace`, the freeze under way is ended without
+/// it.
+fn watch(teller: Shared, stop: Stop, grace: Duration) -> Result<(), Failure> {
     let fail = |what: &str, error: io::Error| Failure::Failed(format!("cannot {what}: {error}"));
     let signals = linkhold_linux::signals::ending();
     signals.thread_block().map_err(|errno| fail("block signals", errno.into()))?;
     let wait = move || {
         let Ok(signal) = signals.wait() else { return };
         stop.0.store(signal as i32, Ordering::Relaxed);
-        std::thread::sleep(GRACE);
+        std::thread::sleep(grace);
         if let Some(teller) = lock(&teller).as_mut() {
             match teller.thaw(Instant::now()) {
                 Ok(true) => tell!("thawed: the freeze under way was ended"),

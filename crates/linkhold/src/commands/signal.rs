@@ -35,6 +35,12 @@ fn check(args: &SignalArgs) -> Result<(), String> {
         return Err("--in and --ago together: an event is yet to come or has been noticed; give one of them"
             .to_owned());
     }
+    let waits = matches!(args.event, SignalEvent::Freeze { .. } | SignalEvent::Thaw { .. });
+    if args.effective_in.is_some_and(|ahead| !ahead.is_zero()) && !waits {
+        return Err("--in is for `freeze` and `thaw`, which may be announced; everything else takes effect when it is \
+                    said: leave --in out, and say it at that time"
+            .to_owned());
+    }
     match &args.event {
         SignalEvent::Freeze { lasting: Some(Duration::ZERO), .. } => {
             Err("--for 0s is no silence; write the silence's length, or leave --for out and end the silence with `thaw`"
