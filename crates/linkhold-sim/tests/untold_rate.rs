@@ -33,7 +33,8 @@ const PAYLOAD: f64 = 1448.0;
 fn recordings() -> Option<PathBuf> {
     let named = std::env::var_os("LINKHOLD_DATA").map(PathBuf::from);
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let mut folders = [named, Some(beside)].into_iter().flatten();
+    let installed = PathBuf::from("/work/shared/data");
+    let mut folders = [named, Some(beside), Some(installed)].into_iter().flatten();
     folders.find(|folder| folder.join("Verizon-LTE-short.down").exists())
 }
 
