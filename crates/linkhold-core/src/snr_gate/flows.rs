@@ -119,9 +119,13 @@ impl Flow {
     /// Forgets marks that would soon seem to lie ahead of `seq`, which is sent now.
     fn forget_before(&mut self, seq: Seq) {
         while self.marked > 0 && self.marks.first().is_some_and(|(from, _)| seq.minus(*from) > FORGOTTEN) {
-            self.marks.copy_within(1.., 0);
-            self.marked -= 1;
+            self.forget_oldest();
         }
+    }
+
+    fn forget_oldest(&mut self) {
+        self.marks.copy_within(1.., 0);
+        self.marked -= 1;
     }
 
     fn mark(&mut self, seq: Seq, bin: Bin) {
@@ -130,8 +134,7 @@ impl Flow {
             return;
         }
         if self.marked == MARKS {
-            self.marks.copy_within(1.., 0);
-            self.marked -= 1;
+            self.forget_oldest();
         }
         if let Some(mark) = self.marks.get_mut(self.marked) {
             *mark = (seq, bin);

@@ -76,9 +76,10 @@ struct Flow {
 }
 
 impl Flow {
-    /// The window field of the last acknowledgment repeated, whose own is `offer`.
-    fn open_window(&self, offer: u16) -> u16 {
-        self.told.map_or(offer, |told| told.min(offer))
+    /// The window field of an acknowledgment repeated, of which the inner mechanism lets no more pass than it
+    /// told last.
+    fn let_through(&self, window: u16) -> u16 {
+        self.told.map_or(window, |told| told.min(window))
     }
 }
 
@@ -96,8 +97,8 @@ pub struct WindowSenders<M> {
     inner: M,
     /// The inner mechanism's answers, before window updates are added.
     answers: Actions,
-    /// Acknowledgments that wake thawed senders, until the call's last thaw is passed on.
-    waking: Actions,
+    /// Thawed senders, which are woken once the call's last thaw is passed on.
+    waking: Vec<FlowKey>,
     flows: HashMap<FlowKey, Flow, FixedState>,
     next_sweep: Instant,
     /// False: windows stay open, and only the thaw's acknowledgment is sent.
@@ -112,7 +113,7 @@ impl<M: Mechanism> WindowSenders<M> {
         Self {
             inner,
             answers: Actions::new(),
-            waking: Actions::new(),
+            waking: Vec::new(),
             flows: HashMap::with_hasher(FixedState::with_seed(seed)),
             next_sweep: Instant::ZERO,
             closes,
@@ -188,7 +189,7 @@ impl<M: Mechanism> WindowSenders<M> {
             match action {
                 Action::Sender { flow: key, command: SenderCommand::Freeze } => {
                     // The window that an acknowledgment has opened is to be closed, not the other way round.
-                    wake(waking, flows, out);
+                    wake(waking, flows, metrics, out);
                     out.push(action);
                     if let Some(flow) = flows.get_mut(&key)
                         && !flow.frozen
@@ -200,7 +201,7 @@ impl<M: Mechanism> WindowSenders<M> {
                                 out.push(Action::InjectAck(AckSpec { window, ..last }));
                             };
                             tell(0);
-                            let closed = flow.open_window(flow.connection.full(last.ack, last.window));
+                            let closed = flow.let_through(flow.connection.full(last.ack, last.window));
                             if closed != 0 {
                                 tell(closed);
                             }
@@ -216,10 +217,9 @@ impl<M: Mechanism> WindowSenders<M> {
                     {
                         flow.frozen = false;
                         let was_closed = core::mem::take(&mut flow.closed);
-                        if let Some(last) = flow.connection.last_ack(key) {
+                        if flow.connection.last_ack(key).is_some() {
                             metrics.windows_reopened += u64::from(was_closed);
-                            metrics.acks_injected += 1;
-                            waking.push(Action::InjectAck(last));
+                            waking.push(key);
                         }
                     }
                 }
@@ -245,7 +245,7 @@ impl<M: Mechanism> WindowSenders<M> {
                 | Action::RequestUplink { .. } => out.push(action),
             }
         }
-        wake(waking, flows, out);
+        wake(waking, flows, metrics, out);
     }
 
     fn own_metrics(&self) -> Metrics {
@@ -257,14 +257,19 @@ impl<M: Mechanism> WindowSenders<M> {
 }
 
 /// Sends the acknowledgments that wake thawed senders, with the windows that the inner mechanism told last.
-fn wake(waking: &mut Actions, flows: &HashMap<FlowKey, Flow, FixedState>, out: &mut Actions) {
-    for mut action in waking.drain() {
-        if let Action::InjectAck(spec) = &mut action
-            && let Some(flow) = flows.get(&spec.flow)
+fn wake(
+    waking: &mut Vec<FlowKey>,
+    flows: &HashMap<FlowKey, Flow, FixedState>,
+    metrics: &mut Metrics,
+    out: &mut Actions,
+) {
+    for key in waking.drain(..) {
+        if let Some(flow) = flows.get(&key)
+            && let Some(last) = flow.connection.last_ack(key)
         {
-            spec.window = flow.open_window(spec.window);
+            metrics.acks_injected += 1;
+            out.push(Action::InjectAck(AckSpec { window: flow.let_through(last.window), ..last }));
         }
-        out.push(action);
     }
 }
 

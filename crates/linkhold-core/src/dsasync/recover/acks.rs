@@ -86,7 +86,8 @@ impl Recover {
         let received = state.copies.received(now, blocks.above, out);
         let arrived = received.freed > 0;
         shared.metrics.count(received);
-        let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
+        let advances = before.is_none_or(|(acked, _)| tcp.ack.after(acked));
+        let says_new = advances || before.is_some_and(|(_, window)| tcp.window != window);
         let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;
         let how = self.judging(now, shared, pacer, slot);
         let state = &mut self.states[slot as usize];
@@ -94,8 +95,7 @@ impl Recover {
             state.copies.first_is_missing(now, tcp.ack, &how, state.ack_patience());
         }
         // Data of the station repeats an acknowledgment for as long as its window lasts, and answers no copy.
-        let says_more = arrived || blocks.d_sack.is_some();
-        let answers = says_more || tcp.is_pure_ack() || before.is_none_or(|(acked, _)| tcp.ack.after(acked));
+        let answers = advances || arrived || blocks.d_sack.is_some() || tcp.is_pure_ack();
         self.look(now, slot, &how, answers);
         let state = &mut self.states[slot as usize];
         let tells_of_hole = !blocks.above.is_empty() || repeats;
