@@ -1,5 +1,7 @@
 //! Why a run of the testbed has no result.
 
+use std::time::Duration as StdDuration;
+
 pub use linkhold_sim::Unsupported;
 
 use super::host_load::HostLoad;
@@ -40,12 +42,14 @@ pub enum RunError {
     },
     /// The host handled events of the radio too late.
     #[error(
-        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit); \
-         {host}. Close other programs, or run fewer cells side by side (--jobs)."
+        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile of {events}; {limit_ms} ms is the \
+         limit); {host}"
     )]
     Late {
         /// What was late.
         what: &'static str,
+        /// How many of them there were.
+        events: u64,
         /// Measured, ms.
         p99_ms: f64,
         /// Limit, ms.
@@ -55,15 +59,14 @@ pub enum RunError {
     },
     /// The hosts' programs got no processor.
     #[error(
-        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s \
-         ({limit_percent} % of the time counted is the limit); {host}. Close other programs, or run fewer cells \
-         side by side (--jobs)."
+        "this host was too busy: its hosts' programs got no processor for {stalled_s:.2} s ({limit_s:.2} s is the \
+         limit); {host}"
     )]
     Stalled {
         /// Measured, s.
         stalled_s: f64,
-        /// Limit, percent of the time after the warm-up.
-        limit_percent: f64,
+        /// Limit, s.
+        limit_s: f64,
         /// What the host did besides.
         host: HostLoad,
     },
@@ -88,13 +91,52 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// What the host did besides, if the run was too late to count: it may be run again.
+    /// If the run was too late to count, and may be made again: whether what the host did besides explains
+    /// it.
     #[must_use]
-    pub fn lateness(&self) -> Option<HostLoad> {
-        match self {
-            Self::Late { host, .. } | Self::Stalled { host, .. } => Some(*host),
-            _ => None,
-        }
+    pub fn lateness(&self) -> Option<Lateness> {
+        let is_hosts = match self {
+            Self::Late { events, host, .. } => host.explains_late(*events),
+            Self::Stalled { stalled_s, limit_s, host } => {
+                host.explains(StdDuration::from_secs_f64((stalled_s - limit_s).max(0.0)))
+            }
+            _ => return None,
+        };
+        Some(if is_hosts { Lateness::Hosts } else { Lateness::Unexplained })
+    }
+}
+
+/// Whose fault it is that a run was late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lateness {
+    /// The host's, which had other things to do.
+    Hosts,
+    /// Perhaps ours.
+    Unexplained,
+}
+
+/// The attempts at one run that were late, of which each may have been so by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateAttempts {
+    /// How many.
+    pub number: u32,
+    unexplained: u32,
+    last: Option<Lateness>,
+}
+
+impl LateAttempts {
+    /// With one more.
+    #[must_use]
+    pub fn and(self, lateness: Lateness) -> Self {
+        let unexplained = self.unexplained + u32::from(lateness == Lateness::Unexplained);
+        Self { number: self.number + 1, unexplained, last: Some(lateness) }
+    }
+
+    /// True if the host is at fault: at the last attempt, or at half of them. A program that is late by
+    /// itself is late on a quiet host, too, and most attempts are made on one.
+    #[must_use]
+    pub fn are_the_hosts(self) -> bool {
+        self.last == Some(Lateness::Hosts) || (self.number > 0 && 2 * self.unexplained <= self.number)
     }
 }
 

@@ -22,7 +22,7 @@ use super::flowlog::FlowLog;
 use super::ports::{Capture, Faults, LinkSink, Port, Ports};
 use super::topology::Tuns;
 use super::tun::MTU;
-use crate::punctual::finest_timers;
+use crate::punctual::{AIRS_PRIORITY, be_in_real_time, finest_timers};
 
 /// The loop wakes this long before an event and spins the rest. Short: side by side, spinning loops would
 /// take the processor from each other, and a frame that is 50 us late is caught up with at the next one.
@@ -260,17 +260,11 @@ impl Ether {
 
 /// Real-time priority and the finest timers, for this thread. Without the privilege the run goes on and the
 /// measured lateness decides.
-#[allow(unsafe_code, reason = "nix does not wrap it")]
 fn be_punctual() {
     // One run after the other would say the same.
     static SAID: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the call only reads its arguments and concerns the calling thread.
-    unsafe {
-        let priority = libc::sched_param { sched_priority: 10 };
-        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
-            let error = io::Error::last_os_error();
-            SAID.call_once(|| tracing::warn!("no real-time priority for the testbed's air: {error}"));
-        }
+    if let Err(error) = be_in_real_time(AIRS_PRIORITY) {
+        SAID.call_once(|| tracing::warn!("no real-time priority for the testbed's air: {error}"));
     }
     finest_timers();
 }

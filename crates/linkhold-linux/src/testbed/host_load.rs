@@ -1,23 +1,50 @@
 //! What a run's host had to do besides: processor time that the hypervisor gave to other machines, and that
-//! went to programs which are not this one's.
+//! went to programs which are not this one's; and how punctual it was for a thread that does nothing.
 //!
 //! A run that was late on a host with nothing else to do tells of the testbed; on a busy one it tells of the
-//! host. Without this number nobody could tell the two apart.
+//! host. Without these numbers nobody could tell the two apart. Shares of time alone do not tell enough: a
+//! host that takes 1 % of the time away, 2 ms at once, makes every third run late that has to be in time for
+//! each of some 40 edges of silences.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use crate::punctual::{AIRS_PRIORITY, be_in_real_time, finest_timers};
+
+/// A run is refused if the edges of its silences, or its other events, were handled later than this at the
+/// 99th percentile: frames that come late carry less than the link's rate.
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 /// From this share of the processors' time on, lateness is the host's.
 const MUCH: f64 = 0.02;
 
-/// Shares of the processors' time, 0 to 1, that went elsewhere while a run went on.
+/// A lateness that this host would bring about with at least this chance, if everything in the tree took no
+/// time at all, is the host's.
+const LIKELY: f64 = 0.05;
+
+/// What went elsewhere while a run went on: shares, 0 to 1, and pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostLoad {
-    /// To other virtual machines: `steal` in proc(5), `/proc/stat`.
+    /// Of the processors' time, to other virtual machines: `steal` in proc(5), `/proc/stat`.
     pub stolen: f64,
-    /// To programs that this one did not start.
+    /// Of the processors' time, to programs that this one did not start.
     pub others: f64,
+    /// Of the time, as threads see it that do nothing but wake, one on each processor and at a priority above
+    /// all that a run consists of: what was due then came more than [`MAX_LATENESS`] late.
+    #[serde(default)]
+    pub late: f64,
+    /// How often that began, on any processor.
+    #[serde(default)]
+    pub hiccups: u64,
+    /// How long the processors stood still then, all together, s.
+    #[serde(default)]
+    pub still_s: f64,
 }
 
 impl HostLoad {
@@ -26,14 +53,44 @@ impl HostLoad {
     pub fn is_much(self) -> bool {
         self.stolen + self.others >= MUCH
     }
+
+    /// True if it explains that more than one in a hundred of `events` (at least one) came later than
+    /// [`MAX_LATENESS`]: each of them meets the host's own pauses by chance, edges of silences one by one,
+    /// and frames as many at once as are due in a pause.
+    #[must_use]
+    pub fn explains_late(self, events: u64) -> bool {
+        let expected = self.late * events as f64;
+        let at_once = (expected / self.hiccups.max(1) as f64).max(1.0);
+        let needed = (events as f64 / 100.0 / at_once) as u64;
+        self.is_much() || more_than(needed, expected / at_once) >= LIKELY
+    }
+
+    /// True if it explains that something took so much longer than it may.
+    #[must_use]
+    pub fn explains(self, longer: Duration) -> bool {
+        self.is_much() || self.still_s >= longer.as_secs_f64()
+    }
+}
+
+/// The chance of more than `count` events where `expected` are expected, of Poisson's distribution.
+fn more_than(count: u64, expected: f64) -> f64 {
+    // In logarithms: e^-expected alone may be too small for a number.
+    let mut log = -expected;
+    let mut at_most = log.exp();
+    for k in 1..=count {
+        log += expected.ln() - (k as f64).ln();
+        at_most += log.exp();
+    }
+    1.0 - at_most
 }
 
 impl std::fmt::Display for HostLoad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { stolen, others } = self;
+        let Self { stolen, others, hiccups, still_s, .. } = self;
         write!(
             f,
-            "meanwhile other machines took {:.1} % and other programs {:.1} % of its processors' time",
+            "meanwhile other machines took {:.1} % and other programs {:.1} % of its processors' time, which stood \
+             still {hiccups} times, {still_s:.3} s in all",
             stolen * 100.0,
             others * 100.0
         )
@@ -48,25 +105,121 @@ struct Ticks {
     others: u64,
 }
 
-/// Reads the host's counters at a run's start and at its end.
+/// Reads the host's counters at a run's start and at its end, and watches its clock in between.
 #[derive(Debug)]
-pub struct HostMeter(Ticks);
+pub struct HostMeter {
+    start: Ticks,
+    watchers: Vec<Watcher>,
+}
 
 impl HostMeter {
     /// From now on.
     #[must_use]
     pub fn start() -> Self {
-        Self(now())
+        Self { start: now(), watchers: processors_of_ours().into_iter().filter_map(Watcher::start).collect() }
     }
 
     /// Until now; nothing where `/proc` cannot be read.
     #[must_use]
     pub fn load(&self) -> HostLoad {
         let now = now();
-        let all = now.all.saturating_sub(self.0.all).max(1) as f64;
+        let all = now.all.saturating_sub(self.start.all).max(1) as f64;
+        let mut seen = Pauses::default();
+        for watcher in &self.watchers {
+            seen = seen.and(*watcher.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         HostLoad {
-            stolen: now.stolen.saturating_sub(self.0.stolen) as f64 / all,
-            others: now.others.saturating_sub(self.0.others) as f64 / all,
+            stolen: now.stolen.saturating_sub(self.start.stolen) as f64 / all,
+            others: now.others.saturating_sub(self.start.others) as f64 / all,
+            late: seen.late as f64 / seen.all.max(1) as f64,
+            hiccups: seen.hiccups,
+            still_s: seen.still.as_secs_f64(),
+        }
+    }
+}
+
+/// Processors that this process may run on.
+fn processors_of_ours() -> Vec<usize> {
+    let ours = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count()).filter(|&processor| ours.is_set(processor).unwrap_or(false)).collect()
+}
+
+/// How long a [`Watcher`] sleeps.
+const NAP: Duration = Duration::from_millis(5);
+
+/// A thread on one processor that sleeps, and notes how late it wakes.
+#[derive(Debug)]
+struct Watcher {
+    seen: Arc<Mutex<Pauses>>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a watcher saw.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pauses {
+    /// Times at which it was to wake, a [`NAP`] apart, and those at which it came too late.
+    all: u64,
+    late: u64,
+    hiccups: u64,
+    still: Duration,
+}
+
+impl Pauses {
+    /// It woke `behind` its time, and may have slept through others. Returns how many in all.
+    fn wake(&mut self, behind: Duration) -> u32 {
+        if behind > MAX_LATENESS {
+            self.hiccups += 1;
+            self.still += behind;
+        }
+        let missed = u32::try_from(behind.as_nanos() / NAP.as_nanos()).unwrap_or(u32::MAX);
+        // Of the last one that is past, it is seen by itself whether it is late.
+        let is_late = behind.saturating_sub(NAP.saturating_mul(missed)) > MAX_LATENESS;
+        self.all += u64::from(missed) + 1;
+        self.late += u64::from(missed) + u64::from(is_late);
+        missed.saturating_add(1)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            all: self.all + other.all,
+            late: self.late + other.late,
+            hiccups: self.hiccups + other.hiccups,
+            still: self.still + other.still,
+        }
+    }
+}
+
+impl Watcher {
+    /// Nothing where it could not be started.
+    fn start(processor: usize) -> Option<Self> {
+        let (seen, is_over) = (Arc::new(Mutex::new(Pauses::default())), Arc::new(AtomicBool::new(false)));
+        let (its, ends) = (seen.clone(), is_over.clone());
+        let watch = move || {
+            let mut one = CpuSet::new();
+            let stays = one.set(processor).and_then(|()| sched_setaffinity(Pid::from_raw(0), &one));
+            // Above the air. At another priority it would see what the testbed itself does.
+            if stays.is_err() || be_in_real_time(AIRS_PRIORITY + 10).is_err() {
+                return;
+            }
+            finest_timers();
+            let mut due = Instant::now() + NAP;
+            while !ends.load(Ordering::Relaxed) {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                let behind = Instant::now().saturating_duration_since(due);
+                due += NAP * its.lock().unwrap_or_else(PoisonError::into_inner).wake(behind);
+            }
+        };
+        let thread = std::thread::Builder::new().name("watcher".to_owned()).spawn(watch).ok()?;
+        Some(Self { seen, is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
         }
     }
 }
@@ -163,8 +316,63 @@ mod tests {
 
     #[test]
     fn lateness_is_the_hosts_from_a_fiftieth_of_its_time_on() {
-        let is_much = |stolen, others| HostLoad { stolen, others }.is_much();
+        let is_much = |stolen, others| HostLoad { stolen, others, ..HostLoad::default() }.is_much();
         assert!(is_much(0.02, 0.0) && is_much(0.0, 0.5) && is_much(0.01, 0.01));
         assert!(!is_much(0.01, 0.005));
+    }
+    #[test]
+    fn pauses_explain_one_late_edge_or_as_many_late_frames_as_were_due_in_them() {
+        let explains =
+            |late, hiccups, events| HostLoad { late, hiccups, ..HostLoad::default() }.explains_late(events);
+        // One of 40 edges is enough for a run to be late: with one moment in 500 late it may.
+        assert!(explains(0.002, 10, 40) && !explains(0.001, 10, 40) && !explains(0.0, 0, 40));
+        // Of 10,000 frames 101 have to be, which needs as many short pauses, or two of five long ones.
+        assert!(!explains(0.004, 40, 10_000) && explains(0.009, 90, 10_000));
+        assert!(explains(0.02, 5, 10_000) && !explains(0.001, 5, 10_000));
+        assert!(HostLoad { stolen: 0.02, ..HostLoad::default() }.explains_late(10_000));
+        let still = HostLoad { still_s: 0.05, ..HostLoad::default() };
+        assert!(still.explains(Duration::from_millis(50)) && !still.explains(Duration::from_millis(51)));
+    }
+
+    #[test]
+    fn a_pause_counts_for_all_that_was_due_in_it() {
+        let seen = |behind_us: &[u64]| {
+            let mut seen = Pauses::default();
+            let steps: u32 = behind_us.iter().map(|&us| seen.wake(Duration::from_micros(us))).sum();
+            (seen.all, seen.late, seen.hiccups, seen.still.as_micros(), steps)
+        };
+        assert_eq!(seen(&[80, 900, 1_000]), (3, 0, 0, 0, 3));
+        assert_eq!(seen(&[2_000]), (1, 1, 1, 2_000, 1));
+        // Due at 0, 5, .. 50 ms: the last one is 0.5 ms late.
+        assert_eq!(seen(&[50_500]), (11, 10, 1, 50_500, 11));
+        assert_eq!(seen(&[54_000, 10]), (12, 11, 1, 54_000, 12));
+    }
+
+    #[test]
+    fn poissons_distribution() {
+        for (count, expected, wanted) in [(0, 1.0, 0.632_121), (2, 1.0, 0.080_301), (10, 3.0, 0.000_292)] {
+            assert!((more_than(count, expected) - wanted).abs() < 1e-6, "{count}, {expected}");
+        }
+        assert!(more_than(0, 0.0).abs() < 1e-9 && more_than(5, 0.0).abs() < 1e-9);
+        assert!(more_than(100, 5000.0) > 0.999);
+    }
+
+    #[test]
+    fn a_meter_watches_the_clock_while_it_lives() {
+        if !nix::unistd::geteuid().is_root() {
+            linkhold_testing::skipped("only root has real-time priorities");
+            return;
+        }
+        let meter = HostMeter::start();
+        let seen: Vec<_> = meter.watchers.iter().map(|watcher| watcher.seen.clone()).collect();
+        assert_eq!(seen.len(), processors_of_ours().len());
+        let began = Instant::now();
+        while seen.iter().any(|seen| seen.lock().unwrap().all == 0) {
+            assert!(began.elapsed() < Duration::from_secs(20), "a watcher never woke");
+            std::thread::sleep(NAP);
+        }
+        assert!((0.0..=1.0).contains(&meter.load().late));
+        drop(meter);
+        assert!(seen.iter().all(|seen| Arc::strong_count(seen) == 1), "their threads have ended");
     }
 }

@@ -21,7 +21,7 @@ use super::clock::instant;
 use super::error::RunError;
 use super::ether::EtherReport;
 use super::flowlog::Flow;
-use super::host_load::HostLoad;
+use super::host_load::{HostLoad, MAX_LATENESS};
 use super::kernel::{self, Counters};
 use super::quic::QuicEnd;
 use super::records::mechanism_records;
@@ -36,9 +36,6 @@ use super::workload::{Iperf, MAX_FLOWS, SIZED_PORT, Workload};
 
 pub use linux::{Completions, LinuxRecord, SilenceWindow};
 
-/// A run is refused if the edges of its silences, or its other events, were handled later than this at the
-/// 99th percentile: frames that come late carry less than the link's rate.
-pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 /// Most flows with a series of their own.
 const MAX_SERIES: usize = 64;
 
@@ -63,8 +60,9 @@ impl Outcome {
     pub fn without_stalls(self, case: &Case, most: f64) -> Result<Self, RunError> {
         let LinuxRecord { stalled_s, host, .. } = self.linux;
         let counted_s = self.record.sim_s - case.scenario.warm_up.as_secs_f64();
-        if stalled_s > most * counted_s {
-            return Err(RunError::Stalled { stalled_s, limit_percent: most * 100.0, host });
+        let limit_s = most * counted_s;
+        if stalled_s > limit_s {
+            return Err(RunError::Stalled { stalled_s, limit_s, host });
         }
         Ok(self)
     }
@@ -126,7 +124,8 @@ pub(super) fn outcome(
         let p99_s = lateness.quantile_s(0.99);
         if p99_s > MAX_LATENESS.as_secs_f64() {
             let limit_ms = MAX_LATENESS.as_secs_f64() * 1e3;
-            return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms, host });
+            let events = lateness.count();
+            return Err(RunError::Late { what, events, p99_ms: p99_s * 1e3, limit_ms, host });
         }
     }
     if report.log.has_left_out() {
@@ -415,7 +414,7 @@ impl<'a> Looks<'a> {
 fn silence_windows(report: &EtherReport, samples: &[&WindowSample]) -> Vec<SilenceWindow> {
     let window = |silence: &linkhold_radio::Silence| {
         let (start_s, end_s) = (silence.start.as_secs_f64(), silence.end.as_secs_f64());
-        let before = samples.iter().rfind(|sample| sample.at_s <= start_s)?;
+        let before = samples.iter().rfind(|sample| sample.told_s <= start_s)?;
         let after = samples.iter().find(|sample| sample.at_s > end_s + before.rtt_s)?;
         let meanwhile = samples.iter().filter(|sample| (start_s..=after.at_s).contains(&sample.at_s));
         Some(SilenceWindow {

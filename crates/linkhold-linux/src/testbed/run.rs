@@ -134,7 +134,7 @@ fn run_with(
     options: &Options,
     capture: Option<Box<dyn Capture>>,
 ) -> Result<Outcome, RunError> {
-    let (entered, host) = (std::time::Instant::now(), HostMeter::start());
+    let entered = std::time::Instant::now();
     let scenario = &case.scenario;
     check(scenario)?;
     if let Some(missing) = missing_for(scenario) {
@@ -163,6 +163,7 @@ fn run_with(
     for (key, flow) in workload.quic_keys() {
         log.expect(key, Datagrams::of_quic(flow.group, flow.direction));
     }
+    let host = HostMeter::start();
     let began = std::time::Instant::now();
     let parts = EtherParts { network, wire, tuns, log, warm_up, sink: Box::new(links), capture, began };
     let end = Instant::ZERO + scenario.duration;
@@ -178,6 +179,7 @@ fn run_with(
         stop.store(true, Ordering::Relaxed);
     }
     let joined = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let host = host.load();
     let statuses = daemons.statuses();
     let who: Vec<String> = daemons.names().map(str::to_owned).collect();
     drop(daemons);
@@ -192,8 +194,7 @@ fn run_with(
             return Err(RunError::Daemon { who, what });
         }
     }
-    let found =
-        outcome::Found { report, watched, daemons: statuses, wall: entered.elapsed(), host: host.load() };
+    let found = outcome::Found { report, watched, daemons: statuses, wall: entered.elapsed(), host };
     outcome::outcome(case, seed, &options.congestion, &workload, found)
 }
 
@@ -324,8 +325,10 @@ impl<'n> Hosts<'n> {
             for sender in &mut senders {
                 let at_s = began.elapsed().as_secs_f64();
                 // A missed sample does not spoil the run.
-                for socket in sender.sockets.read().unwrap_or_default() {
-                    windows.push(WindowSample::new(at_s, sender.direction, &socket));
+                let sockets = sender.sockets.read().unwrap_or_default();
+                let told_s = began.elapsed().as_secs_f64();
+                for socket in sockets {
+                    windows.push(WindowSample::new((at_s, told_s), sender.direction, &socket));
                 }
             }
         }

@@ -146,7 +146,7 @@ pub fn stories(
 
 /// The congestion windows around a silence.
 fn windows(story: &mut SilenceStory, samples: &[&WindowSample], next: Instant) {
-    let last_until = |at_s: f64| samples.iter().rfind(|sample| sample.at_s <= at_s);
+    let last_until = |at_s: f64| samples.iter().rfind(|sample| sample.told_s <= at_s);
     let Some(before) = last_until(story.start_s) else { return };
     let due_s = story.end_s + 2.0 * before.rtt_s + RECOVERY;
     let after = samples.iter().find(|sample| sample.at_s >= due_s && sample.at_s < next.as_secs_f64());
@@ -389,6 +389,7 @@ mod tests {
     fn sample(at_ms: u64, cwnd: u32) -> WindowSample {
         WindowSample {
             at_s: at_ms as f64 / 1e3,
+            told_s: at_ms as f64 / 1e3,
             station_port: 1,
             correspondent_port: 2,
             cwnd,
@@ -539,7 +540,11 @@ mod tests {
 
     #[test]
     fn the_window_is_restored_if_it_is_nine_tenths_of_what_it_was_two_round_trips_after_the_end() {
-        let all = [sample(990, 100), sample(1990, 1), sample(2240, 50), sample(2250, 90), sample(2900, 200)];
+        // The end came between the question and the answer.
+        let across = WindowSample { told_s: 2.003, ..sample(1998, 7) };
+        let looks = [(990, 100), (1990, 1), (2240, 50), (2250, 90), (2900, 200)];
+        let mut all: Vec<WindowSample> = looks.map(|(at_ms, cwnd)| sample(at_ms, cwnd)).into();
+        all.insert(2, across);
         let samples: Vec<&WindowSample> = all.iter().collect();
         let spans = [(ms(1000), ms(2000)), (ms(3000), ms(4000)), (ms(4100), ms(4200))];
         let told = stories(

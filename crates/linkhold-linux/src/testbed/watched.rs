@@ -16,8 +16,11 @@ pub const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
 /// A sender's connection at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowSample {
-    /// When, s after the start of the run.
+    /// When the kernel was asked, s after the start of the run: what it says is of then or later.
     pub at_s: f64,
+    /// When it had answered: what it says is of then or earlier. A busy host may take milliseconds, in which
+    /// a silence may end.
+    pub told_s: f64,
     /// The station, if its address is one of the testbed's.
     pub station: Option<u32>,
     /// The station's port.
@@ -39,15 +42,16 @@ pub struct WindowSample {
 }
 
 impl WindowSample {
-    /// What the kernel says of `socket`, whose host sends data in `direction`.
+    /// What the kernel, asked at `at_s`, said by `told_s` of `socket`, whose host sends data in `direction`.
     #[must_use]
-    pub fn new(at_s: f64, direction: Direction, socket: &Socket) -> Self {
+    pub fn new((at_s, told_s): (f64, f64), direction: Direction, socket: &Socket) -> Self {
         let (station, station_port, correspondent_port) = match direction {
             Direction::Downlink => (socket.peer, socket.peer_port, socket.local_port),
             Direction::Uplink => (socket.local, socket.local_port, socket.peer_port),
         };
         Self {
             at_s,
+            told_s,
             station: station.and_then(station_of),
             station_port,
             correspondent_port,

@@ -37,6 +37,8 @@ pub struct Evidence {
     pub series: RunSeries,
     /// Zero windows that reached the senders' hosts.
     pub zero_windows: u64,
+    /// How long this machine's processors stood still, of the run; 0 in virtual time.
+    pub stood_still: f64,
     /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be
     /// wrong.
     pub applications: Option<Completions>,
@@ -56,11 +58,24 @@ impl Evidence {
         series: RunSeries,
         zero_windows: u64,
         applications: Option<Completions>,
+        still_s: f64,
     ) -> Self {
         let (conditions, case) = (run.conditions, run.case.name.clone());
         let (congestion, seed) = (run.congestion, run.seed);
         let rtt_s = 2.0 * run.case.scenario.wired.one_way_delay.as_secs_f64();
-        Self { conditions, case, congestion, seed, rtt_s, record, series, zero_windows, applications }
+        let stood_still = still_s / record.sim_s;
+        Self {
+            conditions,
+            case,
+            congestion,
+            seed,
+            rtt_s,
+            record,
+            series,
+            zero_windows,
+            stood_still,
+            applications,
+        }
     }
 
     /// Under the name that another plan has for the same run.
@@ -305,7 +320,7 @@ fn simulate(run: &Run) -> Result<Evidence, String> {
     let mut zero_windows = ZeroWindows::default();
     let (record, series) =
         run_case_observed(&run.case, run.seed, &mut zero_windows).map_err(|error| error.to_string())?;
-    Ok(Evidence::new(run, record, series, zero_windows.0, None))
+    Ok(Evidence::new(run, record, series, zero_windows.0, None, 0.0))
 }
 
 /// Most runs on Linux at once. A quiet host could do four times as many. On a busy one, senders and receivers
@@ -334,7 +349,7 @@ fn measure(
     println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
     let evidence = |(place, (run, outcome)): (usize, (&Run, Option<Outcome>))| match outcome {
         Some(Outcome { record, linux, series }) => {
-            Ok(Evidence::new(run, record, series, linux.zero_windows, linux.completions))
+            Ok(Evidence::new(run, record, series, linux.zero_windows, linux.completions, linux.host.still_s))
         }
         None => Err(results.failures.iter().find(|failure| failure.cell == place).map_or_else(
             || Missing::Failed(format!("{}: no result, and no reason", run.case.name)),
@@ -363,8 +378,8 @@ fn fleet(stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
 }
 
 fn tell_lateness(cell: &Cell<'_>, progress: Progress) {
-    if let Progress::Late { jobs } = progress {
-        println!("{}, {}: late, again; {jobs} at once from here on", cell.case.name, cell.congestion);
+    if let Progress::Late { jobs, why } = progress {
+        println!("{}, {}: {why}; again, {jobs} at once from here on", cell.case.name, cell.congestion);
     }
 }
 

@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use linkhold_linux::agent::{AgentError, Recording};
 use linkhold_linux::testbed::cells::missing_requirement;
-use linkhold_linux::testbed::error::{RunError, TrafficError};
-use linkhold_linux::testbed::host_load::HostLoad;
+use linkhold_linux::testbed::error::{LateAttempts, RunError, TrafficError};
 use linkhold_linux::testbed::outcome::Outcome;
 use linkhold_linux::testbed::run::{Options, run};
 use linkhold_results::Program;
@@ -145,21 +144,21 @@ fn options() -> Result<Options, Failed> {
 /// it: this machine had other things to do each time.
 fn in_time(text: &str) -> Result<Result<Outcome, Completion>, Failed> {
     let scenario = Scenario::from_toml(text, "test.toml", &[])?;
-    let mut late = None;
+    let (mut last, mut late) = (None, LateAttempts::default());
     for _ in 0..ATTEMPTS {
         let case = &scenario.cases()[0];
         let result = run(case, 1, &options()?).and_then(|outcome| outcome.without_stalls(case, MOST_STALLED));
         nothing_is_left()?;
         match result {
             Ok(outcome) => return Ok(Ok(outcome)),
-            Err(error) if error.lateness().is_some() => late = Some(error),
-            Err(error) => return Err(error.to_string().into()),
+            Err(error) => match error.lateness() {
+                Some(lateness) => (last, late) = (Some(error), late.and(lateness)),
+                None => return Err(error.to_string().into()),
+            },
         }
     }
-    match late {
-        Some(error) if error.lateness().is_some_and(HostLoad::is_much) => {
-            Ok(Err(Completion::ignored_with(error.to_string())))
-        }
+    match last {
+        Some(error) if late.are_the_hosts() => Ok(Err(Completion::ignored_with(error.to_string()))),
         Some(error) => Err(error.to_string().into()),
         None => Err("no attempt was made".into()),
     }

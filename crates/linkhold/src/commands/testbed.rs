@@ -534,9 +534,9 @@ pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Flee
                     cell.seed
                 );
             }),
-            Progress::Late { jobs } => progress.suspend(|| {
+            Progress::Late { jobs, why } => progress.suspend(|| {
                 tell!(
-                    "{}/{}, seed {}: the host was late; again, with at most {jobs} side by side",
+                    "{}/{}, seed {}: {why}; again, with at most {jobs} side by side",
                     cell.case.name,
                     cell.congestion,
                     cell.seed
@@ -648,6 +648,7 @@ mod tests {
     use std::process::ExitCode;
 
     use linkhold_linux::testbed::cells::CellFailure;
+    use linkhold_linux::testbed::error::LateAttempts;
     use linkhold_linux::testbed::host_load::HostLoad;
     use serde_json::Value;
 
@@ -671,12 +672,14 @@ mod tests {
     fn one_of_three_was_late() -> Results {
         let error = RunError::Late {
             what: "the air",
+            events: 4000,
             p99_ms: 3.5,
             limit_ms: 1.0,
-            host: HostLoad { stolen: 0.25, others: 0.0 },
+            host: HostLoad { stolen: 0.25, ..HostLoad::default() },
         };
         let (case, congestion) = ("dsasync".to_owned(), "cubic".to_owned());
-        let failures = vec![CellFailure { cell: 1, case, congestion, seed: 7, error }];
+        let failures =
+            vec![CellFailure { cell: 1, case, congestion, seed: 7, error, late: LateAttempts::default() }];
         Results { outcomes: vec![None, None, None], failures, repeated: 0 }
     }
 
