@@ -53,7 +53,7 @@ setup-host-page:
 test: setup lint unit pages bench-smoke router-page test-wifi python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux, Wi-Fi and Python tests, numbers and commands of the pages, benchmarks once
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
-	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --no-fail-fast --workspace $(STRUCT_OPS)
+	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --no-fail-fast --workspace $(STRUCT_OPS) | scripts/failures_last.py
 
 pages: ## README.md and the pages of docs/ say what was measured, and their commands work (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
