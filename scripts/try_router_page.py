@@ -223,6 +223,8 @@ def try_host_page(lab):
         for block in todo:
             print(f"router page: {block.name} of docs/host.md", flush=True)
             lab.run("ip netns exec lab-ch iperf3 -s -D -1")
+            # It is back before its child listens.
+            lab.run("for i in $(seq 100); do ip netns exec lab-ch ss -ltn | grep -q :5201 && break; sleep 0.1; done")
             text = block.text.replace("192.0.2.1", "10.91.1.2 -t 1")
             said = lab.run(f"ip netns exec lab-sh bash -e -c {shlex.quote(text)}")
             # The last line: without a terminal bash warns first.

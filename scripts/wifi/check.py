@@ -529,8 +529,9 @@ def judge_signal(run, findings):
         findings.hold(
             f"{len(heard)} samples of a {strength} signal, as iw has it: {ratios[strength]} dB"
             + ("" if set(heard) == {ratios[strength]} else f", heard {sorted(set(heard))}"),
-            len(heard) >= LEAST_SAMPLES and set(heard) == {ratios[strength]},
+            set(heard) == {ratios[strength]},
         )
+        findings.hold(f"samples of a {strength} signal in a second: {len(heard)}", len(heard) >= LEAST_SAMPLES, of_time=True)
     findings.hold("the strong signal is stronger, and the gate between the two", ratios["weak"] < GATE_DB < ratios["strong"])
     # The host was asked before it ended, so its log may have some more.
     counted = status["events"].get("snr", 0)

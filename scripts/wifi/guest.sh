@@ -181,6 +181,7 @@ host_by_signal() {
   # Something for the station to hear, and for the gate to stop. It goes on until the gate has shut, however long a machine
   # that stands still takes for that, and its server serves nobody else.
   ip netns exec ch iperf3 -s -1 -D -p 5202
+  until_true 100 sh -c 'ip netns exec ch ss -ltn | grep -q :5202' || fail "no server for the upload past the gate"
   "${in_station[@]}" iperf3 -c 10.91.1.2 -p 5202 -t 300 -b 1M > "$OUT/snr-upload.txt" &
   upload=$!
   sleep 1

@@ -1,5 +1,7 @@
 //! Bounds on time, which a machine with other work may miss through no fault of the tree.
 
+use std::time::{Duration, SystemTime};
+
 use linkhold_linux::testbed::host_load::HostLoad;
 
 use crate::{Outcome, Unfinished, skipped};
@@ -10,20 +12,41 @@ const ATTEMPTS: u16 = 5;
 /// What an attempt measured. Whatever does not depend on time it has asserted itself, each time.
 pub struct Timed {
     /// What was beyond its bound.
-    pub late: Option<String>,
+    pub late: Option<Late>,
     /// What this machine did besides, meanwhile.
     pub host: HostLoad,
 }
 
+/// Something beyond its bound.
+pub struct Late {
+    /// What, for a reader.
+    pub what: String,
+    /// For how long this machine has to have stood still for that.
+    pub by: Duration,
+}
+
+impl Late {
+    /// If `took` is not below its bound.
+    pub fn if_beyond(took: Duration, bound: Duration, what: impl FnOnce() -> String) -> Option<Self> {
+        (took >= bound).then(|| Self { what: what(), by: took - bound })
+    }
+}
+
+/// The time by which the later of two moments is later.
+pub fn between(earlier: SystemTime, later: SystemTime) -> Duration {
+    later.duration_since(earlier).unwrap_or_default()
+}
+
 /// Makes attempts, numbered from 0, until one is in time. One that is late fails the test if the machine had
-/// nothing else to do. If each of them was late and the machine busy, the test is skipped.
+/// nothing else to do, and did not stand still for as long. If each of them was late and the machine busy,
+/// the test is skipped.
 pub fn in_time(mut attempt: impl FnMut(u16) -> Result<Timed, Unfinished>) -> Outcome {
     let mut last = String::new();
     for number in 0..ATTEMPTS {
         let Timed { late, host } = attempt(number)?;
-        let Some(late) = late else { return Ok(()) };
-        last = format!("{late}; {host}");
-        assert!(host.is_much(), "{last}");
+        let Some(Late { what, by }) = late else { return Ok(()) };
+        last = format!("{what}; {host}");
+        assert!(host.explains(by), "{last}");
         println!("attempt {number}: {last}");
     }
     skipped(format!("whether it is in time is undecided after {ATTEMPTS} attempts: {last}"))

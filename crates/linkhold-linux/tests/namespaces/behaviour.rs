@@ -10,7 +10,7 @@ use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Timed, in_time};
+use crate::attempts::{Late, Timed, between, in_time};
 use crate::capture::Capture;
 use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
@@ -206,8 +206,8 @@ fn hold_and_release() -> Result<Timed, Unfinished> {
     agent.signal(r#"{"thaw":{}}"#);
     let thawed = SystemTime::now();
     transfer.wait_for(transfer.received() + MEGABYTE);
-    let host = host.load();
     transfer.stop_and_finish();
+    let host = host.load();
     let captured = capture.finish();
     let after = agent.status();
 
@@ -219,7 +219,7 @@ fn hold_and_release() -> Result<Timed, Unfinished> {
     assert_eq!(in_silence, 0, "data crossed in the silence\n{}", story(&captured, frozen, 100));
     let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
     assert_eq!(gaps(&packets), 0, "packets were lost or overtook others");
-    let late = (delay >= LATE).then(|| format!("first data {delay:?} after the silence"));
+    let late = Late::if_beyond(delay, LATE, || format!("first data {delay:?} after the silence"));
     Ok(Timed { late, host })
 }
 
@@ -268,8 +268,8 @@ fn hold_by_the_clock() -> Result<Timed, Unfinished> {
     let (host, capture) = (HostMeter::start(), Capture::at(&path.bs, RADIO));
     let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6400, STEADY);
     let status = agent.wait_until(|status| status.silences >= 5);
-    let host = host.load();
     transfer.stop_and_finish();
+    let host = host.load();
     let most = status.uptime_s / 0.4 + 1.0;
     assert!(status.silences as f64 <= most, "{status}");
     assert!(status.packets.holds > 0, "{status}");
@@ -283,9 +283,13 @@ fn hold_by_the_clock() -> Result<Timed, Unfinished> {
         |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() % 400_000;
     let packets = data(&capture.finish(), ThreeHosts::SH_V4);
     let silent = LATE.as_micros()..199_000;
-    let crossed = packets.iter().filter(|packet| silent.contains(&into_period(packet.at))).count();
+    let crossed: Vec<u128> =
+        packets.iter().map(|packet| into_period(packet.at)).filter(|into| silent.contains(into)).collect();
     assert!(packets.len() > 1000, "{} packets crossed", packets.len());
-    let late = (crossed > 0).then(|| format!("{crossed} of {} in scheduled silences", packets.len()));
+    let late = crossed.iter().max().map(|&last| Late {
+        what: format!("{} of {} in scheduled silences", crossed.len(), packets.len()),
+        by: Duration::from_micros(u64::try_from(last).unwrap_or(u64::MAX)).saturating_sub(LATE),
+    });
     Ok(Timed { late, host })
 }
 
@@ -318,7 +322,10 @@ fn hold_when_announced() -> Result<Timed, Unfinished> {
         packets.iter().filter(|packet| (from..to).contains(&packet.at)).count()
     };
     let (before, within) = (count(told, telling + ahead), count(told + ahead + LATE, telling + 2 * ahead));
-    let late = (before <= 100 || within > 0)
-        .then(|| format!("{before} packets crossed before the silence, {within} in it"));
+    let last = packets.iter().map(|packet| packet.at).filter(|at| *at < telling + 2 * ahead).max();
+    let late = (before <= 100 || within > 0).then(|| Late {
+        what: format!("{before} packets crossed before the silence, {within} in it"),
+        by: if within > 0 { between(told + ahead + LATE, last.unwrap_or(told)) } else { LATE },
+    });
     Ok(Timed { late, host })
 }

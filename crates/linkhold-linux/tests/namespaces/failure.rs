@@ -9,7 +9,7 @@ use linkhold_linux::topology::{RADIO, ThreeHosts};
 use nix::sys::signal::{Signal, kill};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Timed, in_time};
+use crate::attempts::{Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::capture::Capture;
 use crate::packets::{Data, data, first_from, first_new_from, gaps, longest_pause, lost, story};
@@ -59,10 +59,10 @@ fn end_by_a_signal(number: usize, settings: &str) -> Result<Timed, Unfinished> {
     agent.send_signal([Signal::SIGTERM, Signal::SIGHUP][number]);
     transfer.wait_for(received + MEGABYTE);
     assert!(agent.wait(), "{}", agent.log());
-    let host = host.load();
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
     assert!(!agent.socket.exists());
     transfer.stop_and_finish();
+    let host = host.load();
     let (leaving, crossing) = (leaving.finish(), crossing.finish());
     let (sent, crossed) = (data(&leaving, ThreeHosts::SH_V4), data(&crossing, ThreeHosts::SH_V4));
     let pause = longest_pause(&crossed, stopped);
@@ -73,8 +73,9 @@ fn end_by_a_signal(number: usize, settings: &str) -> Result<Timed, Unfinished> {
     };
     assert_eq!(lost(&sent, &crossed).len(), 0, "held packets were lost; {}", ends());
     assert_eq!(gaps(&crossed), 0, "packets overtook others; {}", ends());
-    let late = (pause >= RECOVERY)
-        .then(|| format!("traffic stood still for {pause:?} while the agent stopped; {}", ends()));
+    let late = Late::if_beyond(pause, RECOVERY, || {
+        format!("traffic stood still for {pause:?} while the agent stopped; {}", ends())
+    });
     Ok(Timed { late, host })
 }
 
@@ -111,8 +112,8 @@ fn kill_in_a_silence(number: usize, settings: &str) -> Result<Timed, Unfinished>
     let received = transfer.received();
     let (host, back) = (HostMeter::start(), radio.come_back());
     transfer.wait_for(received + MEGABYTE);
-    let host = host.load();
     transfer.stop_and_finish();
+    let host = host.load();
     assert!(mentions_us(&rules(&path.bs)), "a killed agent cannot remove its rules");
 
     let (sent, arrived) =
@@ -121,7 +122,7 @@ fn kill_in_a_silence(number: usize, settings: &str) -> Result<Timed, Unfinished>
     let first_new = delay(first_new_from(&sent, back), back);
     println!("after the radio's return: data arrives after {first:?}, new data is sent after {first_new:?}");
     println!("{held} packets were held");
-    let late = (first.max(first_new) >= RECOVERY).then(|| {
+    let late = Late::if_beyond(first.max(first_new), RECOVERY, || {
         let log = agent.log();
         format!("no data for {first:?} after the radio's return, no new data for {first_new:?}\n{log}")
     });
@@ -226,15 +227,16 @@ fn kill_and_lose_nothing(path: &ThreeHosts, mut agent: AgentProcess, port: u16) 
     agent.send_signal(Signal::SIGKILL);
     assert!(!agent.wait());
     transfer.wait_for(transfer.received() + MEGABYTE);
-    let host = host.load();
     transfer.stop_and_finish();
+    let host = host.load();
     let (sent, crossed) =
         (data(&leaving.finish(), ThreeHosts::SH_V4), data(&crossing.finish(), ThreeHosts::SH_V4));
     assert_eq!(lost(&sent, &crossed).len(), 0, "held packets were lost");
     assert_eq!(gaps(&crossed), 0, "packets overtook others");
     let pause = longest_pause(&crossed, killed);
     println!("longest pause after the kill: {pause:?}");
-    let late = (pause >= RECOVERY).then(|| format!("traffic stood still for {pause:?} after the kill"));
+    let late =
+        Late::if_beyond(pause, RECOVERY, || format!("traffic stood still for {pause:?} after the kill"));
     Ok(Timed { late, host })
 }
 
@@ -255,8 +257,8 @@ fn unended_silence_once() -> Result<Timed, Unfinished> {
     let frozen = SystemTime::now();
     let status = agent.wait_until(|status| !status.silent);
     transfer.wait_for(transfer.received() + MEGABYTE);
-    let host = host.load();
     transfer.stop_and_finish();
+    let host = host.load();
     assert_eq!((status.silences, status.silences_overdue), (1, 1), "{status}");
     assert!(agent.log().contains("nobody ended this silence"), "{}", agent.log());
     let packets = data(&leaving.finish(), ThreeHosts::SH_V4);
@@ -264,7 +266,7 @@ fn unended_silence_once() -> Result<Timed, Unfinished> {
     let back = first_from(&packets, frozen).at;
     assert!(back >= freezing + most, "the silence ended early");
     let lasted = back.duration_since(frozen).unwrap_or_default();
-    let late = (lasted >= most + RECOVERY).then(|| format!("the silence lasted {lasted:?}"));
+    let late = Late::if_beyond(lasted, most + RECOVERY, || format!("the silence lasted {lasted:?}"));
     Ok(Timed { late, host })
 }
 

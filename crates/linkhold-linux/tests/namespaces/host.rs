@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Timed, in_time};
+use crate::attempts::{Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, Unfinished, skipped};
@@ -186,9 +186,12 @@ pub fn windows_stop_senders() -> Outcome {
     // The path is as it was: it is the window that stops the sender.
     let status = host.wait_until(|status| status.windows.closed_now == 1);
     assert_eq!(status.mechanism, "cr-aware");
-    sender.wait_until("everything acknowledged", |windows| windows.unacked == 0);
+    // The kernel acknowledges before the receiver reads.
+    sender.wait_until("everything acknowledged and read", |now| {
+        now.unacked == 0 && now.acked == sender.transfer.received() + 1
+    });
     let received = sender.transfer.received();
-    assert!(!sender.transfer.goes_beyond(received + 1460, Duration::from_millis(500)), "it goes on sending");
+    assert!(!sender.transfer.goes_beyond(received, Duration::from_millis(500)), "it goes on sending");
     host.signal(THAW);
     sender.transfer.wait_for(received + 5 * MEGABYTE);
     sender.transfer.stop_and_finish();
@@ -439,8 +442,10 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     let woken = sender.transfer.goes_beyond(received, AT_ONCE);
     let (after, load) = (told.elapsed(), meter.load());
     println!("heard: {heard}: woken {woken} after {after:?}, {silent:?}");
-    let late = (woken != heard)
-        .then(|| format!("heard: {heard}, woken: {woken}; {silent:?}, then {:?}", sender.windows()));
+    let late = (woken != heard).then(|| Late {
+        what: format!("heard: {heard}, woken: {woken}; {silent:?}, then {:?}", sender.windows()),
+        by: AT_ONCE,
+    });
     if !heard {
         deaf("-D")?;
     }
@@ -461,7 +466,12 @@ pub fn a_thaw_wakes_senders() -> Outcome {
                 let unheard = thaw(&path, &host, &sender, false)?;
                 let last = if unheard.late.is_some() { unheard } else { thaw(&path, &host, &sender, true)? };
                 sender.transfer.stop_and_finish();
-                Ok(Timed { late: last.late.map(|what| format!("{freeze}, {congestion}: {what}")), ..last })
+                Ok(Timed {
+                    late: last
+                        .late
+                        .map(|late| Late { what: format!("{freeze}, {congestion}: {}", late.what), ..late }),
+                    ..last
+                })
             };
             thaws = thaws.and(in_time(attempt));
         }

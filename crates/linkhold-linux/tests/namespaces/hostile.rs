@@ -18,7 +18,7 @@ use nix::sys::socket::{
 };
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Timed, in_time};
+use crate::attempts::{Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, Unfinished, skipped};
@@ -155,13 +155,15 @@ fn radio_bytes(bs: &NetNs) -> u64 {
 }
 
 fn carried(path: &ThreeHosts, flow: &Transfer, time: Duration) -> Carried {
-    let (started, radio, received) = (Instant::now(), radio_bytes(&path.bs), flow.received());
+    // Looks at the receiver on both sides of one at the radio: each takes its time.
+    let both = || {
+        let (before, radio) = (flow.received(), radio_bytes(&path.bs));
+        (radio, u64::midpoint(before, flow.received()))
+    };
+    let (started, (radio, received)) = (Instant::now(), both());
     std::thread::sleep(time);
-    Carried {
-        radio: radio_bytes(&path.bs) - radio,
-        flow: flow.received() - received,
-        took: started.elapsed(),
-    }
+    let (radio_then, received_then) = both();
+    Carried { radio: radio_then - radio, flow: received_then - received, took: started.elapsed() }
 }
 
 /// Segments of nobody's connection, as many as the radio carries and twice as many, leave a flow its half.
@@ -252,11 +254,14 @@ fn beside_a_flood(
         assert_eq!(status.windows.closed, 0, "{status}");
         let (during_rate, after_rate) = (during.flow_bps() / RATE_BPS, after.flow_bps() / FULL_DATA_BPS);
         let holds = during_share.min(during_rate) >= 0.45 && after_share.min(after_rate) >= 0.9;
-        let late = format!(
+        let what = format!(
             "{what}: {during_share:.4} of the radio and {during_rate:.3} of the rate, afterwards {after_share:.3} and \
              {after_rate:.3} of the full rate"
         );
-        Ok(Timed { late: (!holds).then_some(late), host })
+        let lost = |share: f64, bound: f64, of: Duration| of.mul_f64((bound - share).max(0.0));
+        let by = lost(during_share.min(during_rate), 0.45, during.took)
+            + lost(after_share.min(after_rate), 0.9, after.took);
+        Ok(Timed { late: (!holds).then_some(Late { what, by }), host })
     })
 }
 

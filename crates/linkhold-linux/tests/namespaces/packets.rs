@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use linkhold_wire::parse_ip_tcp_headers;
+use linkhold_wire::{Parsed, parse_ip_headers, parse_ip_tcp_headers};
 
 use crate::capture::Captured;
 
@@ -40,6 +40,12 @@ pub fn data(captured: &[Captured], to: IpAddr) -> Vec<Data> {
             })
         })
         .collect()
+}
+
+/// When datagrams of UDP to an address crossed.
+pub fn datagrams(captured: &[Captured], to: IpAddr) -> Vec<SystemTime> {
+    let is_one = |packet: &&Captured| matches!(parse_ip_headers(&packet.bytes), Ok(Parsed::Udp(datagram)) if datagram.dst.addr == to);
+    captured.iter().filter(is_one).map(|packet| packet.at).collect()
 }
 
 /// The packets that crossed from `from` on, a line each, for a test that failed: time from then, ms; source,
