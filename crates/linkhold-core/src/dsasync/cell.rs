@@ -42,7 +42,7 @@ pub(super) const STALE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A station with nothing outstanding for this long has no traffic.
-const ACTIVE: Duration = Duration::from_secs(1);
+pub(super) const ACTIVE: Duration = Duration::from_secs(1);
 
 /// What a station needs below.
 #[derive(Clone, Copy, Debug)]
@@ -209,11 +209,6 @@ impl Cell {
     pub fn next(&mut self, stations: usize) -> Option<u32> {
         self.hand = if self.hand as usize + 1 >= stations { 0 } else { self.hand + 1 };
         ((self.hand as usize) < stations).then_some(self.hand)
-    }
-
-    /// True if a station with `outstanding` bytes that was last heard at `heard` has traffic.
-    pub fn is_active(now: Instant, outstanding: u64, heard: Instant) -> bool {
-        outstanding > 0 || now.since(heard) <= ACTIVE
     }
 
     /// True if the limit is to be worked out anew; then calls answer false for [`LOOK`].

@@ -445,6 +445,25 @@ impl Flow {
         self.stray_went = Some(went);
     }
 
+    /// What was not believed is behind what is now followed: it is of no more use. Half the sequence space
+    /// later it would vouch for every number.
+    #[inline]
+    fn forget_stray(&mut self, went: Direction, followed: Seq) {
+        if self.stray_went == Some(went) && !followed.before(self.stray) {
+            self.stray_went = None;
+        }
+    }
+
+    /// The station has said for the first time how far the correspondent may send. Before that everything is
+    /// believed, be it made up: of a connection first seen in its middle, one segment from nowhere would
+    /// stand for the furthest that was sent.
+    #[cold]
+    fn doubt_what_came_down(&mut self) {
+        if self.down_max.is_some_and(|highest| highest.after(self.edge + 1)) {
+            (self.down_max, self.down_sent, self.down_begun) = (None, None, None);
+        }
+    }
+
     /// True if an acknowledgment beyond `known` is of a segment that was not believed. Both ends then speak
     /// of numbers that we have not followed: packets went past us, for longer than a window. Who forges one
     /// direction gets no such answer.
@@ -555,15 +574,23 @@ impl Flow {
         let begins = tcp.flags.contains(TcpFlags::SYN);
         self.sends_new = self.up_next.map_or(begins, |next| end.after(next));
         let is_again = self.up_next.is_some_and(|next| tcp.seq.before(next));
-        self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
+        if self.up_next.is_none() && self.correspondent_acked.is_some_and(|acked| acked.after(end)) {
+            // As in `doubt_what_came_down`.
+            self.correspondent_acked = None;
+        }
+        let next = self.up_next.map_or(end, |next| next.max(end));
+        self.up_next = Some(next);
+        self.forget_stray(Direction::Uplink, next);
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
         }
         if !tcp.flags.contains(TcpFlags::SYN) {
             self.known_by = KnownBy::Answer;
         }
+        // An older segment, overtaken on its way, has an older one.
         let last_tick = self.up_tick;
-        self.up_tick = tick(tcp).or(last_tick);
+        let is_later = |value: u32| last_tick.is_none_or(|last| value.wrapping_sub(last) as i32 > 0);
+        self.up_tick = tick(tcp).filter(|&value| is_later(value)).or(last_tick);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
         let newer = match self.acked {
             None => true,
@@ -576,10 +603,16 @@ impl Flow {
             (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
             self.offer_seq = tcp.seq;
             let edge = right_edge(tcp.ack, self.offer, self.offer_shift);
-            self.edge = if self.acked.is_some() { self.edge.max(edge) } else { edge };
+            if self.acked.is_some() {
+                self.edge = self.edge.max(edge);
+            } else {
+                self.edge = edge;
+                self.doubt_what_came_down();
+            }
             self.acked = Some(tcp.ack);
+            self.forget_stray(Direction::Downlink, tcp.ack);
             if let Some(timestamp) = tcp.timestamp {
-                self.new_tick = last_tick.map_or(begins, |last| last != timestamp.value);
+                self.new_tick = if last_tick.is_some() { is_later(timestamp.value) } else { begins };
                 self.up_timestamp = tcp.timestamp;
             }
         }

@@ -106,6 +106,7 @@ use round_trip::{Here, RoundTrips, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
+use uplink_rate::Interruption;
 use uplink_windows::{pass_downlink, tell_station};
 use windows::Windows;
 
@@ -371,7 +372,8 @@ impl DsaSync {
     fn pass_down(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
         let sent = SentDown { tick: tick(packet.tcp), end, seq_len, len: packet.len, arrived: Some(now) };
-        let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet.tcp));
+        let rewrite =
+            pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet.tcp), sent.tick);
         let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
         self.sent_down(now, slot, &sent);
         self.forget_if_over(now, slot, out);
@@ -449,7 +451,7 @@ impl DsaSync {
         {}
         if self.recover.take_opened() {
             self.downlink.unblock();
-            self.round_trips.interrupt_rates(now);
+            self.round_trips.interrupt(now, Interruption::OpenedGate);
         }
         let mut drops = 0;
         while drops < MOST_DROPS
@@ -477,7 +479,7 @@ impl DsaSync {
             }
             Ok(sent) => {
                 let (shared, round_trips) = (&mut self.shared, &self.round_trips);
-                let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells);
+                let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells, sent.tick);
                 let keep = leaving.is_data && self.keep(now, leaving.slot, leaving.packet, sent, out);
                 self.sent_down(now, leaving.slot, sent);
                 self.shared.metrics.released += 1;
@@ -607,7 +609,6 @@ impl DsaSync {
                 self.shared.silence_ended(now);
                 self.foresight.silence_ended(now);
                 self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
-                self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
                 self.round_trips.set_silent_aside(&self.shared.monitor);
                 self.round_trips.share_anew(&self.shared.monitor);
@@ -621,7 +622,6 @@ impl DsaSync {
         self.shared.silence_began(now, self.downlink.pacer.rate());
         let since = told.and_then(|told| told.since);
         let lasted = self.recover.silence_began(now, &self.shared, scope, since);
-        self.round_trips.interrupt(now);
         self.round_trips.silence_began(now);
         match scope {
             Scope::Network => self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes),

@@ -559,6 +559,8 @@ impl Recover {
                 (None, Some(told)) => Some(told.min(unheard)).filter(|&silent| silent > LEAST_LATE),
                 (None, None) => None,
             };
+            // In a silence that goes on already nothing went down.
+            let silent = silent.filter(|_| !state.is_threatened());
             lasted = lasted.max(silent.unwrap_or_default());
             let late = silent.is_some();
             state.silence_began(now, late);

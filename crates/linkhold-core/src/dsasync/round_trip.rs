@@ -33,7 +33,7 @@ use super::shares::{EPOCH_BYTES, Shares, Tally};
 use super::syns::Syns;
 use super::unacknowledged::Unacknowledged;
 use super::untold::{Among, Limits, Untold};
-use super::uplink_rate::UplinkRate;
+use super::uplink_rate::{Interruption, UplinkRate};
 use super::waits::Waits;
 use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
@@ -278,14 +278,11 @@ impl RoundTrips {
         if self.bdp.is_told() { 0 } else { (rates.sum::<f64>() * 8.0) as u64 }
     }
 
-    /// A silence begins or ends: what is measured across it says nothing.
-    pub fn interrupt(&mut self, now: Instant) {
-        self.bdp.restart_bin(now, self.outstanding);
-        self.interrupt_rates(now);
-    }
-
-    /// A silence begins or ends, or what was withheld may go down: no rate is measured across that.
-    pub fn interrupt_rates(&mut self, now: Instant) {
+    /// No rate is measured across this.
+    pub fn interrupt(&mut self, now: Instant, by: Interruption) {
+        if by != Interruption::OpenedGate {
+            self.bdp.restart_bin(now, self.outstanding);
+        }
         if !self.measures {
             return;
         }
@@ -298,7 +295,7 @@ impl RoundTrips {
                 untold.interrupt(now);
             }
             if let Some(uplink) = &mut station.uplink {
-                uplink.interrupt(now);
+                uplink.interrupt(now, by);
             }
         }
     }
@@ -316,11 +313,14 @@ impl RoundTrips {
 
     /// A silence begins: nobody can acknowledge anything in it.
     pub fn silence_began(&mut self, now: Instant) {
+        let is_first = !self.waits.is_silent();
+        self.interrupt(now, if is_first { Interruption::FirstSilence } else { Interruption::InSilences });
         self.waits.silence_began(now);
     }
 
     /// A silence is over.
     pub fn silence_ended(&mut self, now: Instant) {
+        self.interrupt(now, Interruption::InSilences);
         self.waits.silence_ended(now);
     }
 

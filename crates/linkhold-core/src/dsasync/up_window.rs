@@ -48,10 +48,10 @@ impl UpWindow {
         self.told = now;
     }
 
-    /// The correspondent's newest timestamp goes down. If it went down before, an answer may be under way
-    /// already, and none is waited for.
-    pub fn begin_echo(&mut self, now: Instant, silences: u64) {
-        let Some(TcpTimestamp { value, .. }) = self.timestamp else { return };
+    /// A segment with this timestamp goes down. If one as new went down before, an answer may be under way
+    /// already, and none is waited for. (The newest that has arrived may still be held.)
+    pub fn begin_echo(&mut self, now: Instant, tick: Option<u32>, silences: u64) {
+        let Some(value) = tick else { return };
         let is_new = self.newest.is_none_or(|newest| (value.wrapping_sub(newest) as i32) > 0);
         if !is_new {
             return;
@@ -87,20 +87,22 @@ mod tests {
     /// What happens at a time, ms.
     #[derive(Clone, Copy)]
     enum Step {
+        /// One comes from the correspondent, and is held.
+        Arrives(u32),
         /// An ACK with this timestamp goes down.
         Down(u32),
         /// Data comes up that repeats this one.
         Up(u32),
         Silence,
     }
-    use Step::{Down, Silence, Up};
+    use Step::{Arrives, Down, Silence, Up};
 
     #[test]
     fn a_local_round_trip_is_from_the_first_of_a_timestamp_to_its_first_answer() {
         const TOP: u32 = u32::MAX;
         type Row<'a> = (&'a [(u64, Step)], &'a [u64]);
         // (steps, times measured, ms)
-        let rows: [Row<'_>; 7] = [
+        let rows: [Row<'_>; 8] = [
             (&[(0, Down(7)), (30, Up(7)), (31, Up(7)), (40, Down(9)), (65, Up(9))], &[30, 25]),
             // What repeats an older one was under way already.
             (&[(0, Down(7)), (5, Up(6)), (30, Up(7))], &[30]),
@@ -111,6 +113,18 @@ mod tests {
             (&[(0, Down(7)), (10, Silence), (500, Up(7)), (600, Down(8)), (630, Up(8))], &[30]),
             // Never answered.
             (&[(0, Down(7)), (1500, Down(8)), (1530, Up(8))], &[30]),
+            // What is held is not answered before it goes down.
+            (
+                &[
+                    (0, Arrives(105)),
+                    (0, Down(100)),
+                    (20, Down(105)),
+                    (25, Up(105)),
+                    (30, Down(110)),
+                    (35, Up(110)),
+                ],
+                &[5],
+            ),
             // Timestamps wrap around, and what is old comes again.
             (&[(0, Down(TOP)), (20, Up(TOP)), (30, Down(3)), (31, Down(TOP)), (50, Up(3))], &[20, 20]),
         ];
@@ -119,10 +133,8 @@ mod tests {
             for &(ms, step) in *steps {
                 let now = Instant::from_millis(1000 + ms);
                 match step {
-                    Down(value) => {
-                        up.timestamp = Some(TcpTimestamp { value, echo: 0 });
-                        up.begin_echo(now, silences);
-                    }
+                    Arrives(value) => up.timestamp = Some(TcpTimestamp { value, echo: 0 }),
+                    Down(value) => up.begin_echo(now, Some(value), silences),
                     Up(echo) => {
                         measured.extend(up.end_echo(now, Some(TcpTimestamp { value: 0, echo }), silences));
                     }

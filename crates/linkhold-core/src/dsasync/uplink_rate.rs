@@ -55,6 +55,17 @@ pub(super) struct UplinkRate {
     pub shares: Shares,
 }
 
+/// Why nothing is measured across a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interruption {
+    /// A silence begins, and none goes on.
+    FirstSilence,
+    /// One begins while another goes on, or one ends.
+    InSilences,
+    /// What was withheld may go down.
+    OpenedGate,
+}
+
 impl UplinkRate {
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -150,11 +161,18 @@ impl UplinkRate {
         self.rates.slow()
     }
 
-    /// A silence begins or ends. A station that was sending goes on with it, and another does not begin.
-    pub fn interrupt(&mut self, now: Instant) {
+    /// Nothing is measured across what happens now. A station that a silence cut off goes on sending with its
+    /// end, and another does not begin. A silence that begins when the station has not sent for long, though
+    /// none stops it, does not cut it off: where silences come often, an upload would never have ended.
+    pub fn interrupt(&mut self, now: Instant, by: Interruption) {
         self.margin.looked = now;
         (self.began, self.bytes) = (now, 0);
-        self.cut_off = self.had_sent(now) || (self.cut_off && now <= self.came + LONGEST_SILENCE);
+        let goes_on = match by {
+            Interruption::OpenedGate => return,
+            Interruption::FirstSilence => false,
+            Interruption::InSilences => self.cut_off && now <= self.came + LONGEST_SILENCE,
+        };
+        self.cut_off = self.had_sent(now) || goes_on;
         if self.cut_off {
             self.heard = now;
         }
@@ -216,18 +234,28 @@ mod tests {
         assert!(!UplinkRate::new(Limits::new(&DsaSyncConfig::default())).is_sending(Instant::ZERO));
         // A silence that begins when it has sent nothing for long does not make it send.
         let mut quiet = uplink.clone();
-        for ms in [200, 300] {
-            quiet.interrupt(heard + Duration::from_millis(ms));
-        }
+        quiet.interrupt(heard + Duration::from_millis(200), Interruption::FirstSilence);
+        quiet.interrupt(heard + Duration::from_millis(300), Interruption::InSilences);
         assert!(!quiet.is_sending(heard + Duration::from_millis(300)));
         // One that cuts it off does not end that, unless it is very long.
         for (until, sends) in [(5000, true), (20_000, false)] {
             let mut cut_off = uplink.clone();
-            cut_off.interrupt(heard + Duration::from_millis(20));
+            cut_off.interrupt(heard + Duration::from_millis(20), Interruption::FirstSilence);
+            // Another begins before that one ends, and a gate opens.
+            cut_off.interrupt(heard + Duration::from_millis(1000), Interruption::InSilences);
+            cut_off.interrupt(heard + Duration::from_millis(1500), Interruption::OpenedGate);
             let end = heard + Duration::from_millis(until);
-            cut_off.interrupt(end);
+            cut_off.interrupt(end, Interruption::InSilences);
             assert_eq!(cut_off.is_sending(end), sends, "{until} ms");
         }
+        // One that ended is over though a silence cut it off and more of them come.
+        let mut ended = uplink.clone();
+        for ms in (50..1000).step_by(200) {
+            ended.interrupt(heard + Duration::from_millis(ms), Interruption::FirstSilence);
+            ended.interrupt(heard + Duration::from_millis(ms + 25), Interruption::InSilences);
+            ended.interrupt(heard + Duration::from_millis(ms + 30), Interruption::OpenedGate);
+        }
+        assert!(!ended.is_sending(heard + Duration::from_millis(900)));
         // 200 bytes each 90 ms, as a control connection has them, are not all that it may send.
         let mut thin = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
         for number in 0..50 {

@@ -40,7 +40,8 @@ fn field(edge: Seq, ack: Seq, offer: u16, shift: u8) -> u16 {
     u16::try_from(field).unwrap_or(u16::MAX).min(offer)
 }
 
-/// What becomes of the window of a segment that goes down now; `tells`: its ACK number and window.
+/// What becomes of the window of a segment that goes down now; `tells`: its ACK number and window; `tick`:
+/// its timestamp.
 #[inline]
 pub(super) fn pass_downlink(
     now: Instant,
@@ -48,14 +49,18 @@ pub(super) fn pass_downlink(
     round_trips: &RoundTrips,
     slot: u32,
     tells: Option<(Seq, u16)>,
+    tick: Option<u32>,
 ) -> Rewrite {
     let Some((ack, offer)) = tells else { return Rewrite::NONE };
     let flow = shared.flows.at(slot);
     if flow.signed || flow.up.is_none() {
         return Rewrite::NONE;
     }
+    // An acknowledgment of what the station has not sent tells it nothing, nor does its window.
+    let Some(newest) = flow.correspondent_acked().filter(|acked| !ack.after(*acked)) else {
+        return Rewrite::NONE;
+    };
     let wanted = wanted_edge(round_trips, flow);
-    let newest = flow.correspondent_acked().map_or(ack, |acked| acked.max(ack));
     let Some(up) = &mut flow.up else { return Rewrite::NONE };
     let Some(shift) = up.shift else { return Rewrite::NONE };
     let mut window = offer;
@@ -67,7 +72,7 @@ pub(super) fn pass_downlink(
     // come back from the transmit queue.
     let told = if up.edge.is_none() { newest } else { ack };
     up.note(now, told, window, shift);
-    up.begin_echo(now, shared.monitor.silences_of(flow.station));
+    up.begin_echo(now, tick, shared.monitor.silences_of(flow.station));
     if window == offer {
         return Rewrite::NONE;
     }
@@ -155,7 +160,7 @@ fn tell_how_far(
     let key = flow.key;
     if let Some(up) = &mut flow.up {
         up.note(now, ack, window, shift);
-        up.begin_echo(now, silences);
+        up.begin_echo(now, timestamp.map(|timestamp| timestamp.value), silences);
     }
     out.push(Action::InjectAck(AckSpec {
         flow: key,

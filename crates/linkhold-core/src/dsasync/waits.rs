@@ -58,6 +58,11 @@ impl Waits {
         self.since.get_or_insert(now);
     }
 
+    /// True if one goes on. After the end of one of several, this answers false.
+    pub fn is_silent(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// A silence is over. The rest of others that go on is not counted: they may be another station's.
     pub fn silence_ended(&mut self, now: Instant) {
         let began = self.since.take().unwrap_or(now);

@@ -184,7 +184,7 @@ impl Windows {
             // A flow that began, or came to hold much, after the others were closed.
             self.close(now, shared, slot, out);
         } else if shared.monitor.tfp(packet.station)
-            && !flow.window.was_opened_early_in(shared.monitor.silences())
+            && !flow.window.was_opened_early_in(shared.monitor.silences_of(packet.station))
         {
             let close = match shared.config.close_at {
                 CloseAt::SpaceLow => false,
@@ -355,7 +355,7 @@ impl Windows {
             if flow.window.is_closed() {
                 if !lacks_space(shared, shared.flows.known(id.slot)) {
                     let state = if shared.monitor.tfp(station) {
-                        Window::OpenedEarly { silence: shared.monitor.silences(), nudge }
+                        Window::OpenedEarly { silence: shared.monitor.silences_of(station), nudge }
                     } else {
                         Window::Reopening(nudge)
                     };

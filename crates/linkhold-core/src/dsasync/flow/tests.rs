@@ -467,3 +467,79 @@ fn what_came_back_from_the_transmit_queue_is_not_what_is_acknowledged_next() {
     flow.on_uplink(&acks(6000));
     assert_eq!(flow.outstanding(), 0);
 }
+
+/// Of a connection first seen in its middle anything is believed; what was made up does not stay.
+#[test]
+fn what_came_before_the_other_end_said_anything_is_doubted_once_it_does() {
+    let plain = syn(TcpFlags::ACK, None);
+    let far = 1 << 30;
+    let forged = [
+        TcpSegment { seq: Seq(5000 + far), ack: Seq(700), ..plain },
+        TcpSegment { seq: Seq(5000 + far), ack: Seq(700), payload_len: 1000, ..plain },
+        TcpSegment { seq: Seq(5000), ack: Seq(700 + far), ..plain },
+    ];
+    for tcp in forged {
+        let run = |forged: Option<&TcpSegment>| {
+            let mut flow = flow();
+            if let Some(tcp) = forged {
+                assert!(flow.on_downlink(tcp));
+            }
+            assert!(flow.on_uplink(&TcpSegment { seq: Seq(700), ack: Seq(5000), ..plain }));
+            let data = TcpSegment { seq: Seq(5000), ack: Seq(700), payload_len: 1000, ..plain };
+            assert!(flow.on_downlink(&data));
+            let reset = TcpSegment { flags: TcpFlags::RST, seq: Seq(700), ..TcpSegment::default() };
+            (flow.down_max, flow.correspondent_acked, flow.up_edge, flow.can_reset(&reset))
+        };
+        assert_eq!(run(Some(&tcp)), run(None), "{tcp:?}");
+    }
+    // What is right stays.
+    let mut flow = flow();
+    flow.on_downlink(&TcpSegment { seq: Seq(5000), ack: Seq(700), payload_len: 1000, ..plain });
+    flow.on_uplink(&TcpSegment { seq: Seq(700), ack: Seq(5000), ..plain });
+    assert_eq!((flow.down_max, flow.correspondent_acked), (Some(Seq(6000)), Some(Seq(700))));
+}
+
+#[test]
+fn a_segment_that_was_not_believed_vouches_for_nothing_once_it_is_acknowledged() {
+    let mut flow = under_way();
+    let plain = syn(TcpFlags::ACK, None);
+    let (far, window) = (1 << 28, 1000);
+    // Packets went past us, both ways, and the connection is followed again.
+    assert!(!flow.on_uplink(&TcpSegment { seq: Seq(far), payload_len: 100, ack: Seq(2101), ..plain }));
+    flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: Seq(far + 100), window, ..plain });
+    assert_eq!(flow.correspondent_acked(), Some(Seq(far + 100)));
+    // The upload goes on for half the sequence space and more.
+    let mut next = Seq(far + 100);
+    flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: next, window: 60_000, ..plain });
+    while next.minus(Seq(far + 100)) >= 0 {
+        for _ in 0..1 << 10 {
+            assert!(flow.on_uplink(&TcpSegment { seq: next, payload_len: 60_000, ack: Seq(2101), ..plain }));
+            next += 60_000;
+            flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: next, window: 60_000, ..plain });
+            assert_eq!(flow.correspondent_acked(), Some(next));
+        }
+    }
+    flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: next + far, window, ..plain });
+    assert_eq!(flow.correspondent_acked(), Some(next), "nobody sent that");
+}
+
+#[test]
+fn a_tick_is_new_once_though_an_older_segment_comes_in_between() {
+    let mut flow = under_way();
+    let segment = |seq: u32, value: u32| TcpSegment {
+        seq: Seq(seq),
+        payload_len: 100,
+        ack: Seq(2101),
+        timestamp: Some(TcpTimestamp { value, echo: 0 }),
+        ..syn(TcpFlags::ACK, None)
+    };
+    let new = |flow: &mut Flow, seq, value| {
+        assert!(flow.on_uplink(&segment(seq, value)));
+        flow.new_tick
+    };
+    new(&mut flow, 701, 9);
+    assert!(new(&mut flow, 901, 11));
+    assert!(!new(&mut flow, 801, 10), "overtaken on its way");
+    assert!(!new(&mut flow, 1001, 11));
+    assert!(new(&mut flow, 1101, 12));
+}

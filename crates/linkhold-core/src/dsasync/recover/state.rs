@@ -130,11 +130,18 @@ impl State {
         self.round_trip = Some(RoundTrip::measured(self.round_trip, took));
     }
 
+    /// True if a silence of the flow's station goes on.
+    pub fn is_threatened(&self) -> bool {
+        matches!(self.phase, Phase::Threatened { .. })
+    }
+
     /// A silence of the flow's station was noticed.
     pub fn silence_began(&mut self, now: Instant, late: bool) {
         let (since, before) = match self.phase {
             Phase::Threatened { late, since } => (since, late),
-            Phase::Quiet | Phase::Probing { .. } | Phase::Watching { .. } => (now, false),
+            // What the silence before took is still not known.
+            Phase::Probing { .. } => (now, true),
+            Phase::Quiet | Phase::Watching { .. } => (now, false),
         };
         self.phase = Phase::Threatened { late: late || before, since };
     }

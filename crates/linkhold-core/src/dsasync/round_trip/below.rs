@@ -5,7 +5,7 @@
 //! that acknowledges nothing for [`PATIENCE`] is sent as much once more as should lie below.
 
 use super::RoundTrips;
-use crate::dsasync::cell::{Cell, STALE, Sum};
+use crate::dsasync::cell::{ACTIVE, STALE, Sum};
 use crate::dsasync::untold::PATIENCE;
 use crate::dsasync::withheld::Arrived;
 use crate::link_monitor::LinkMonitor;
@@ -180,7 +180,6 @@ impl RoundTrips {
     /// what all stations need below.
     #[inline(never)]
     pub(super) fn look_at_cell(&mut self, now: Instant) {
-        let ended = self.waits.latest_end();
         if let Some(number) = self.cell.next(self.stations.len()) {
             let station = StationId(number);
             let record = self.stations.at(station);
@@ -196,7 +195,7 @@ impl RoundTrips {
         for (number, record) in self.stations.iter().enumerate() {
             let station = StationId(number as u32);
             let local = record.radio.usual();
-            let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
+            let active = record.outstanding > 0 || now <= self.waits.over(record.heard, ACTIVE);
             if let Some(untold) = &record.untold
                 && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
             {

@@ -55,7 +55,12 @@ pub(super) fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
             }
             order == Ordering::Equal
         }
-        Answer::Sequence(end) => tcp.flags.contains(TcpFlags::ACK) && !tcp.ack.before(end),
+        // What the station has not sent is no answer.
+        Answer::Sequence(end) => {
+            tcp.flags.contains(TcpFlags::ACK)
+                && !tcp.ack.before(end)
+                && flow.up_next.is_some_and(|next| !tcp.ack.after(next))
+        }
     };
     if answered {
         flow.wired_probe = None;

@@ -671,3 +671,33 @@ fn without_the_setting_nothing_is_kept() {
     assert_eq!(b.segment(1).0, FORWARD);
     assert_eq!(b.agent.metrics().kept_bytes_peak, 0);
 }
+
+#[test]
+fn a_silence_before_the_probes_are_answered_leaves_the_first_ones_losses_to_copies() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    b.freeze(Scope::Network);
+    let mut actions = b.at(600).thaw(Scope::Network);
+    actions.extend(b.until(604));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![10, 11], vec![]));
+}
+
+#[test]
+fn a_silence_of_all_over_one_of_the_station_took_nothing_more() {
+    let mut b = Bench::downloading(&recovering());
+    b.at(200);
+    for n in 10..16 {
+        assert_eq!(b.segment(n).0, KEPT);
+    }
+    let _ = b.until(202);
+    // Noticed at once; then nobody says anything for long.
+    let station = Scope::Station(StationId(0));
+    b.freeze(station);
+    let _ = b.until(302);
+    b.freeze(Scope::Network);
+    let mut actions = b.at(400).thaw(Scope::Network);
+    actions.extend(b.at(500).thaw(station));
+    actions.extend(b.until(506));
+    assert_eq!(copies(&actions), []);
+}

@@ -625,3 +625,78 @@ fn a_radio_that_is_never_empty_is_measured_too() {
     assert_eq!(b.agent.round_trips.radio_part(StationId(2)), Some(Duration::from_millis(13)));
     assert!(window.is_some());
 }
+
+/// Whatever comes from the wire with the right ports, and a number that the station has not sent.
+#[test]
+fn an_acknowledgment_of_what_was_never_sent_measures_nothing_and_moves_no_edge() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(1, 50_000);
+    let segment = |seq, ack, payload_len| TcpSegment {
+        seq: Seq(seq),
+        ack: Seq(ack),
+        payload_len,
+        window: 60_000,
+        flags: TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let wired = |b: &Bench| {
+        let slot = b.agent.shared.flows.find(&key(1, false)).expect("known");
+        b.agent.shared.flows.known(slot).wired.get()
+    };
+    let edge = |b: &Bench| {
+        let slot = b.agent.shared.flows.find(&key(1, false)).expect("known");
+        b.agent.shared.flows.known(slot).up.as_ref().expect("it uploads").edge
+    };
+    let before = wired(&b);
+    let _ = b.at(2000).packet(Direction::Uplink, Origin::Arrival, 10, 1, &segment(1, 1000, 100));
+    let _ = b.at(2001).packet(Direction::Downlink, Origin::Arrival, 11, 1, &segment(1000, 1 << 29, 0));
+    assert_eq!(wired(&b), before, "a millisecond was measured");
+    // The real one.
+    let _ = b.at(2100).packet(Direction::Downlink, Origin::Arrival, 12, 1, &segment(1000, 101, 0));
+    assert_eq!(wired(&b), Some(Duration::from_millis(100)));
+    let told = edge(&b);
+    assert!(told.is_some());
+    let _ = b.at(2101).packet(Direction::Downlink, Origin::Arrival, 13, 1, &segment(1000, 1 << 29, 0));
+    assert_eq!(edge(&b), told);
+}
+
+/// Stations that had traffic once have no part of what lies below, and of windows, however often silences
+/// end.
+#[test]
+fn who_has_had_nothing_for_long_shares_nothing_across_frequent_silences() {
+    let (mut b, first) = behind_a_queue(&[]);
+    let mut next = [first, 1000];
+    b.open(201, 50_000);
+    let mut now = 1610;
+    // Both download; each segment is acknowledged 20 ms later.
+    let mut download = |b: &mut Bench, flows: &[u16], until: u64, silences: bool| {
+        let mut under_way = VecDeque::new();
+        while now < until {
+            b.at(now);
+            let _ = b.timeout();
+            if silences && now % 500 == 0 {
+                b.freeze(Scope::Network);
+            }
+            if silences && now % 500 == 20 {
+                let _ = b.thaw(Scope::Network);
+            }
+            for (&flow, next) in flows.iter().zip(&mut next) {
+                let _ = b.down(20, flow, *next, MSS);
+                *next += MSS;
+                under_way.push_back((now + 20, flow, *next));
+            }
+            while let Some(&(_, flow, end)) = under_way.front().filter(|(due, ..)| *due <= now) {
+                under_way.pop_front();
+                let _ = b.ack(21, flow, end, 50_000);
+            }
+            now += 2;
+        }
+        for (_, flow, end) in under_way {
+            let _ = b.ack(21, flow, end, 50_000);
+        }
+    };
+    download(&mut b, &[101, 201], 6000, false);
+    assert!(b.agent.round_trips.is_shared(), "two stations have traffic");
+    download(&mut b, &[101], 16_000, true);
+    assert!(!b.agent.round_trips.is_shared(), "one has had none for 10 s");
+}

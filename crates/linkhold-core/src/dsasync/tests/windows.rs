@@ -662,3 +662,39 @@ fn a_signed_connection_is_held_and_paced_but_nothing_is_changed_or_made_up() {
         assert_eq!(touched == 0, signed, "{touched} touched, signed: {signed}");
     }
 }
+
+/// A window that was opened early in a station's silence stays open in it though another station falls
+/// silent.
+#[test]
+fn a_window_opened_early_is_not_closed_because_of_another_stations_silence() {
+    let config = DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::FreezeNudge) };
+    for another in [false, true] {
+        let mut b = Bench::new(&config);
+        let syn = SynOptions { mss: None, window_scale: Some(SHIFT), sack_permitted: true };
+        let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        let answer = TcpSegment { flags, ack: Seq(1), window: 2000, syn, ..Default::default() };
+        let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+        let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+        let data = TcpSegment {
+            seq: Seq(1),
+            ack: Seq(1),
+            payload_len: MSS,
+            flags: TcpFlags::ACK,
+            ..Default::default()
+        };
+        let _ = b.at(30).packet(Direction::Downlink, Origin::Arrival, 3, 1, &data);
+        let _ = b.at(35).ack(4, 1, 1001, 500);
+        let closed = b.at(100).link(LinkEventKind::FreezeStarted {
+            scope: Scope::Station(StationId(0)),
+            cause: Cause::Sensing,
+            expected: Some(Duration::from_millis(200)),
+        });
+        assert_eq!(injected(&closed)[0].window, 0);
+        assert_eq!(injected(&b.at(270).timeout())[0].window, 500);
+        if another {
+            b.at(280).freeze(Scope::Station(StationId(1)));
+        }
+        assert_eq!(b.at(285).down(10, 1, 1001, 2000), (Verdict::Hold, vec![]), "another: {another}");
+    }
+}
