@@ -20,6 +20,7 @@ use linkhold_linux::agent::nl80211::message::messages;
 use linkhold_linux::agent::nl80211::strength::Levels;
 use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
+use linkhold_linux::agent::silences::Ends;
 use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_mesh::Node;
@@ -292,7 +293,11 @@ pub fn nl80211(data: &[u8]) {
         }
         for signal in out.drain(..) {
             assert!(signal.radio < translator.radios().len());
-            if let SignalKind::Silent { from, at_most, .. } = signal.kind {
+            if let SignalKind::Silent { from, ends, .. } = signal.kind {
+                let at_most = match ends {
+                    Ends::ByClock(length) | Ends::AtMost(length) => length,
+                    Ends::BySource => panic!("a silence without a limit"),
+                };
                 assert!(from >= now && !at_most.is_zero() && at_most <= max);
             }
         }

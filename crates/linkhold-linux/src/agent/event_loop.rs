@@ -95,8 +95,10 @@ struct Core {
     exporter: Exporter,
     max_silence: Duration,
     processor: Option<u32>,
-    /// What failed for good, each with what to change: the metrics' port, nl80211.
+    /// What failed for good, each with what to change: the metrics' port.
     failures: Vec<String>,
+    /// Why nl80211 is not heard, until it is again.
+    nl80211_lost: Option<String>,
     /// When to start a guardian again, if one is wanted and there is none.
     guardian_due: Option<Instant>,
     /// Silences of Wi-Fi radios are to be heard from nl80211.
@@ -208,6 +210,7 @@ impl Agent {
                 .into_iter()
                 .chain(ipv6_trouble(backend))
                 .collect(),
+            nl80211_lost: None,
             surroundings,
         };
         if core.wants_nl80211 {
@@ -602,6 +605,7 @@ impl Core {
     /// and runs.
     fn open_nl80211(&mut self) {
         let names = self.radios.iter().map(|radio| radio.name.as_str());
+        self.nl80211_lost = None;
         match Nl80211::open(names, self.max_silence) {
             Ok(Some(source)) => {
                 self.nl80211 = Some(source);
@@ -651,11 +655,11 @@ impl Core {
     /// nl80211 is not read any more.
     fn lose_nl80211(&mut self, error: &io::Error) {
         let trouble = format!(
-            "nl80211 cannot be read ({error}), so silences of Wi-Fi radios must be told from outside; restart the agent to \
-             try again"
+            "nl80211 cannot be read ({error}), so silences of Wi-Fi radios must be told from outside until it can; the agent \
+             tries again when an interface comes or is another one"
         );
         tracing::error!("{trouble}");
-        self.failures.push(trouble);
+        self.nl80211_lost = Some(trouble);
     }
 
     /// Reads what Wi-Fi radios have told, and tells it to their mechanisms.
@@ -690,9 +694,9 @@ impl Core {
         let Some(state) = self.radios.get_mut(radio) else { return };
         let name = &state.name;
         match kind {
-            SignalKind::Silent { cause, from, expected, at_most } => {
-                tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
-                match state.silences.begin(Source::Radio, now, scope, cause, from, Some(at_most), expected) {
+            SignalKind::Silent { cause, from, expected, ends } => {
+                tracing::debug!(radio = name, ?cause, ahead = %from.since(now), ?ends, "the radio falls silent");
+                match state.silences.begin(Source::Radio, now, scope, cause, from, ends, expected) {
                     Ok(true) => {}
                     Ok(false) => return self.count(NL80211_SOURCE),
                     Err(error) => {
@@ -750,16 +754,25 @@ impl Core {
     fn apply(&mut self, message: &Message, event: &Event) -> Result<Reply, String> {
         let radios = self.radios_meant(message.radio.as_deref(), event)?;
         let mut most = Effect::Unheard;
-        let mut told = Vec::new();
+        let (mut told, mut failed) = (Vec::new(), Vec::new());
         for &radio in &radios {
-            let effect = self.apply_to(radio, message, event).map_err(|error| match radios.len() {
-                1 => error,
-                _ => format!("{}: {error}", self.name_of(radio)),
-            })?;
+            let effect = match self.apply_to(radio, message, event) {
+                Ok(effect) => effect,
+                Err(error) if radios.len() == 1 => return Err(error),
+                Err(error) => {
+                    failed.push(format!("{}: {error}", self.name_of(radio)));
+                    continue;
+                }
+            };
             if effect != Effect::Unheard {
                 told.push(self.name_of(radio).to_owned());
             }
             most = most.max(effect);
+        }
+        // Who hears that it was refused would not end it where it was not.
+        if !failed.is_empty() {
+            let failed = failed.join("; ");
+            return if told.is_empty() { Err(failed) } else { Ok(Reply::told(told, Some(failed))) };
         }
         let note = match (most, event) {
             (Effect::Unheard, _) => {
@@ -826,6 +839,13 @@ impl Core {
         if !self.listens(radio, &event.kind(target.of_nobody(), now)) {
             self.count(source);
             return Ok(Effect::Unheard);
+        }
+        // Nor is an end of what never began.
+        if let (Event::Thaw { .. }, Target::Station(addr)) = (event, target)
+            && !self.driver.radios().get(radio).is_some_and(|radio| radio.stations().knows(addr))
+        {
+            self.count(source);
+            return Ok(Effect::NothingEnded);
         }
         let scope = self.scope_of(radio, target, now).map_err(|error| {
             if let Some(stations) = self.driver.stations_mut(radio) {
@@ -966,6 +986,7 @@ impl Core {
                 .troubles()
                 .into_iter()
                 .chain(self.failures.iter().cloned())
+                .chain(self.nl80211_lost.clone())
                 .chain(self.guardian_due.map(|_| NO_GUARDIAN.to_owned()))
                 .collect(),
             mechanisms: MechanismStatus::all(mechanisms()),

@@ -75,6 +75,23 @@ pub enum Over {
     Later,
 }
 
+/// What is known of a silence's end when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Its source asks the agent to end it after this time.
+    ByClock(Duration),
+    /// Its source says when it is over; if it has not after this time, it has failed to.
+    AtMost(Duration),
+    /// Its source says when it is over.
+    BySource,
+}
+
+impl From<Option<Duration>> for Ends {
+    fn from(asked: Option<Duration>) -> Self {
+        asked.map_or(Self::BySource, Self::ByClock)
+    }
+}
+
 /// The table is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{MAX_ACTIVE} silences are under way already")]
@@ -106,8 +123,8 @@ impl SilenceTable {
         Self { by_clock: Some(Vec::new()), ..Self::new(max) }
     }
 
-    /// A silence begins at `from`, or its source says so again. The agent ends it after `lasting`, if its
-    /// source asks for that; `expected` is what the mechanism is told of its length.
+    /// A silence begins at `from`, or its source says so again, and how it `ends`; `expected` is what the
+    /// mechanism is told of its length.
     ///
     /// Answers when the agent ends it.
     ///
@@ -119,13 +136,15 @@ impl SilenceTable {
         scope: Scope,
         cause: Cause,
         from: Instant,
-        lasting: Option<Duration>,
+        ends: impl Into<Ends>,
         expected: Option<Duration>,
     ) -> Result<Instant, TooManySilences> {
-        let (until, asked_for) = match lasting {
-            Some(lasting) if lasting <= self.max => (from + lasting, true),
-            Some(_) | None => (from + self.max, false),
+        let (lasting, asked_for) = match ends.into() {
+            Ends::ByClock(lasting) if lasting <= self.max => (lasting, true),
+            Ends::AtMost(lasting) => (lasting.min(self.max), false),
+            Ends::ByClock(_) | Ends::BySource => (self.max, false),
         };
+        let until = from + lasting;
         let expected_end = expected.map(|length| from + length);
         let told = Active { scope, cause, from, expected_end, until, asked_for, told: now };
         self.take_over(scope, cause, now);
@@ -440,12 +459,12 @@ impl Silences {
         scope: Scope,
         cause: Cause,
         from: Instant,
-        lasting: Option<Duration>,
+        ends: impl Into<Ends>,
         expected: Option<Duration>,
     ) -> Result<bool, TooManySilences> {
         let place = self.place(source);
         self.note_checks(scope, cause, now, None);
-        let until = self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
+        let until = self.tables[place].begin(now, scope, cause, from, ends, expected)?;
         self.note_checks(scope, cause, now, None);
         let by = expected.map(|length| from + length);
         let covers = |table: &SilenceTable| table.covers(scope, cause, from.max(now), by, until, from > now);

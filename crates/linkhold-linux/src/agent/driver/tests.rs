@@ -612,7 +612,7 @@ fn the_stories_of_two_radios_reach_every_verdict() {
     let mut runner = TestRunner::deterministic();
     let mut seen =
         [("held", 0), ("changed", 0), ("changed and held", 0), ("made or sent again", 0), ("kept", 0)];
-    for _ in 0..400 {
+    for _ in 0..800 {
         let (preset, story) = (preset(), story()).new_tree(&mut runner).unwrap().current();
         let (alone, _) = alone_and_beside(preset, story);
         for told in &alone.datapath.told {

@@ -6,7 +6,7 @@
 //! | nl80211 says | The agent is told |
 //! |---|---|
 //! | switch started, `count`, stations may send | a silence from `count` − 2 beacons on, less [`LEAD`] |
-//! | switch started, `count`, `BLOCK_TX` | a silence from now on, for `count` − 1 beacons and [`FOLLOW`] |
+//! | switch started, `count`, `BLOCK_TX` or a radar | a silence from now on, for `count` − 1 beacons and [`FOLLOW`] |
 //! | switched | the silence ends after [`FOLLOW`]; it begins now if nobody announced it |
 //! | a switch at another time than was announced | the silence announced before is over |
 //! | radar | nothing yet; a switch within [`RADAR_MOVE`] has this cause |
@@ -27,6 +27,7 @@ use linkhold_core::link_monitor::is_told_twice;
 use linkhold_core::time::{Duration, Instant};
 
 use super::message::{Event, Message};
+use crate::agent::silences::Ends;
 
 /// 100 time units of 1,024 us, the interval that access points use. nl80211 does not tell it.
 pub const BEACON_INTERVAL: Duration = Duration::from_micros(102_400);
@@ -127,7 +128,7 @@ pub enum SignalKind {
         /// How long it is expected to last, where known.
         expected: Option<Duration>,
         /// When it is over if nobody says so; above zero, and no more than the longest allowed.
-        at_most: Duration,
+        ends: Ends,
     },
     /// The silence of this cause is over now.
     Over {
@@ -209,9 +210,16 @@ struct Silence {
 }
 
 impl Silence {
+    /// The kernel says when it is over.
     fn told(self) -> SignalKind {
         let Self { cause, from, expected, at_most } = self;
-        SignalKind::Silent { cause, from, expected, at_most }
+        SignalKind::Silent { cause, from, expected, ends: Ends::AtMost(at_most) }
+    }
+
+    /// Nobody does: it is over by the clock.
+    fn told_to_its_end(self) -> SignalKind {
+        let Self { cause, from, expected, at_most } = self;
+        SignalKind::Silent { cause, from, expected, ends: Ends::ByClock(at_most) }
     }
 }
 
@@ -325,12 +333,14 @@ impl Radio {
         limits: Limits,
         tell: &mut dyn FnMut(SignalKind),
     ) {
-        let radar = self.radar_at.take().is_some_and(|at| now.since(at) <= RADAR_MOVE);
+        let radar = self.radar_at.is_some_and(|at| now.since(at) <= RADAR_MOVE);
         let cause = if radar { Cause::PrimaryUser } else { Cause::ChannelSwitch };
         // The first beacon comes within an interval, and the switch comes with the beacon that counts to one.
         let beacons = |number: u8| BEACON_INTERVAL * u32::from(number);
         let latest = beacons(count.saturating_sub(1).max(1)) + FOLLOW;
-        let from = match block_tx {
+        // Whoever leaves a radar's channel sends nothing more there, also where a kernel does not tell
+        // `BLOCK_TX`.
+        let from = match block_tx || radar {
             true => now,
             false => (now + beacons(count.saturating_sub(2)) - LEAD).max(now),
         };
@@ -349,7 +359,8 @@ impl Radio {
         let silence = limits.silent(cause, now, Some(FOLLOW), FOLLOW);
         // It may come before the time for which it was announced, which then holds no silence.
         self.switch_is(UnderWay::new(cause, silence), now, tell);
-        tell(silence.told());
+        self.radar_at = None;
+        tell(silence.told_to_its_end());
     }
 
     /// The radio's switch is this one now. What was told of the one before is taken back, where it would
