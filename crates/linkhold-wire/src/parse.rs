@@ -4,8 +4,9 @@
 //! The parser takes any bytes, returns a packet or a [`ParseError`], and never panics. It does not check
 //! checksums: a packet on its way through a router may carry one that hardware has yet to fill in.
 //!
-//! A TCP option that is cut short or has an impossible length ends the list; the options before it count.
-//! Linux does the same (`tcp_parse_options`), so linkhold sees the flow as its two ends do.
+//! A TCP option that is cut short ends the list; the options before it count. One whose length is not that of
+//! its kind is stepped over. Linux does the same (`tcp_parse_options`), so linkhold sees the flow as its two
+//! ends do.
 
 use core::net::IpAddr;
 
@@ -321,7 +322,16 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
     let is_syn = tcp.flags.contains(TcpFlags::SYN);
     let mut syn = SynOptions::default();
     while !options.is_empty() {
-        let Ok((rest, option)) = TcpOption::parse(options) else { break };
+        let (rest, option) = match TcpOption::parse(options) {
+            Ok(parsed) => parsed,
+            Err(_) => match step_over(options) {
+                Some(rest) => {
+                    options = rest;
+                    continue;
+                }
+                None => break,
+            },
+        };
         match option {
             TcpOption::EndOfList => break,
             TcpOption::MaxSegmentSize(mss) => syn.mss = Some(mss),
@@ -340,6 +350,12 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
     if is_syn {
         tcp.syn = syn;
     }
+}
+
+/// What follows the option at the start of `options` by its length; `None` if that is impossible.
+fn step_over(options: &[u8]) -> Option<&[u8]> {
+    let length = usize::from(*options.get(1)?);
+    if length < 2 { None } else { options.get(length..) }
 }
 
 /// The blocks of the SACK option at the start of `options`, which `TcpOption::parse` found well-formed.

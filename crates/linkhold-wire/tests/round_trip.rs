@@ -300,6 +300,38 @@ fn a_broken_option_ends_the_list_and_keeps_what_came_before() {
     assert!(parsed.tcp.sack.is_empty());
 }
 
+/// Bytes of a SYN with these options, padded.
+fn syn_with(options: &[u8]) -> Vec<u8> {
+    let mut bytes =
+        bytes_of(&PacketSpec { tcp: TcpSegment { payload_len: 0, ..plain_v6().tcp }, ..plain_v6() });
+    bytes.truncate(40 + 20);
+    let length = options.len().next_multiple_of(4);
+    bytes.extend(options);
+    bytes.resize(40 + 20 + length, 0);
+    bytes[4..6].copy_from_slice(&(20 + length as u16).to_be_bytes());
+    bytes[40 + 12] = ((20 + length) as u8 / 4) << 4;
+    bytes[40 + 13] = TcpFlags::SYN.0;
+    bytes
+}
+
+#[test]
+fn an_option_of_another_length_than_its_kinds_hides_none_behind_it() {
+    let wrong: [&[u8]; 6] = [&[2, 3, 0], &[2, 2], &[3, 2], &[4, 3, 0], &[5, 2], &[8, 4, 0, 0]];
+    let signature = [[19, 18].as_slice(), &[7; 16]].concat();
+    for wrong in wrong {
+        let parse =
+            |behind: &[u8]| parse_ip_tcp(&syn_with(&[wrong, behind].concat())).expect("a segment").tcp;
+        assert_eq!(parse(&[3, 3, 7]).syn.window_scale, Some(7), "{wrong:?}");
+        assert!(parse(&signature).signed, "{wrong:?}");
+    }
+    // Of these nobody knows where the next one begins.
+    let endless: [&[u8]; 3] = [&[2, 1], &[5, 0], &[8, 255]];
+    for endless in endless {
+        let tcp = parse_ip_tcp(&syn_with(&[endless, &[3, 3, 7]].concat())).expect("a segment").tcp;
+        assert_eq!(tcp.syn.window_scale, None, "{endless:?}");
+    }
+}
+
 #[test]
 fn a_refused_rewrite_leaves_the_packet_as_it_was() {
     let spec = PacketSpec { ecn: Ecn::NotEct, ..plain_v6() };
