@@ -45,8 +45,8 @@ pub(super) struct UplinkRate {
     /// When data last came up, and the same with the time of silences left out.
     came: Instant,
     heard: Instant,
-    /// A silence, at least, has begun since then, and the station was sending as it did.
-    cut_off: bool,
+    /// A silence has begun since then, as the station was sending; and when the latest one began or ended.
+    cut_off: Option<Instant>,
     bytes: u64,
     limited: bool,
     filled: bool,
@@ -58,7 +58,7 @@ pub(super) struct UplinkRate {
 /// Why nothing is measured across a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// A silence begins, and none goes on.
+    /// A silence begins, and none is known to go on: of several that overlapped, one has ended at most.
     FirstSilence,
     /// One begins while another goes on, or one ends.
     InSilences,
@@ -74,7 +74,7 @@ impl UplinkRate {
             began: Instant::ZERO,
             came: Instant::ZERO,
             heard: Instant::ZERO,
-            cut_off: false,
+            cut_off: None,
             bytes: 0,
             limited: true,
             filled: false,
@@ -89,7 +89,7 @@ impl UplinkRate {
     /// several.
     pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
         let paused = now.since(self.heard) > PAUSE;
-        (self.came, self.heard, self.cut_off) = (now, now, false);
+        (self.came, self.heard, self.cut_off) = (now, now, None);
         let allowed = allowed as f64 * self.shares.count();
         let dry = allowed <= self.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
         if paused {
@@ -162,19 +162,22 @@ impl UplinkRate {
     }
 
     /// Nothing is measured across what happens now. A station that a silence cut off goes on sending with its
-    /// end, and another does not begin. A silence that begins when the station has not sent for long, though
-    /// none stops it, does not cut it off: where silences come often, an upload would never have ended.
+    /// end, and another does not begin. Only the time in silences is taken off: where they come often, an
+    /// upload would otherwise never have ended.
     pub fn interrupt(&mut self, now: Instant, by: Interruption) {
         self.margin.looked = now;
         (self.began, self.bytes) = (now, 0);
-        let goes_on = match by {
-            Interruption::OpenedGate => return,
-            Interruption::FirstSilence => false,
-            Interruption::InSilences => self.cut_off && now <= self.came + LONGEST_SILENCE,
-        };
-        self.cut_off = self.had_sent(now) || goes_on;
-        if self.cut_off {
-            self.heard = now;
+        match by {
+            Interruption::OpenedGate => {}
+            Interruption::FirstSilence => self.cut_off = self.had_sent(now).then_some(now),
+            Interruption::InSilences => {
+                // The time in which it could not send does not count.
+                let since = self.cut_off.take().filter(|_| now <= self.came + LONGEST_SILENCE);
+                if let Some(since) = since {
+                    self.heard += now.since(since);
+                    self.cut_off = Some(now);
+                }
+            }
         }
     }
 }
@@ -249,13 +252,15 @@ mod tests {
             assert_eq!(cut_off.is_sending(end), sends, "{until} ms");
         }
         // One that ended is over though a silence cut it off and more of them come.
-        let mut ended = uplink.clone();
-        for ms in (50..1000).step_by(200) {
-            ended.interrupt(heard + Duration::from_millis(ms), Interruption::FirstSilence);
-            ended.interrupt(heard + Duration::from_millis(ms + 25), Interruption::InSilences);
-            ended.interrupt(heard + Duration::from_millis(ms + 30), Interruption::OpenedGate);
+        for period in [60, 100, 200] {
+            let mut ended = uplink.clone();
+            for ms in (50..1000).step_by(period) {
+                ended.interrupt(heard + Duration::from_millis(ms), Interruption::FirstSilence);
+                ended.interrupt(heard + Duration::from_millis(ms + 25), Interruption::InSilences);
+                ended.interrupt(heard + Duration::from_millis(ms + 30), Interruption::OpenedGate);
+            }
+            assert!(!ended.is_sending(heard + Duration::from_millis(900)), "each {period} ms");
         }
-        assert!(!ended.is_sending(heard + Duration::from_millis(900)));
         // 200 bytes each 90 ms, as a control connection has them, are not all that it may send.
         let mut thin = UplinkRate::new(Limits::new(&DsaSyncConfig::default()));
         for number in 0..50 {

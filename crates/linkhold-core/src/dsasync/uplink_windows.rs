@@ -56,9 +56,8 @@ pub(super) fn pass_downlink(
     if flow.signed || flow.up.is_none() {
         return Rewrite::NONE;
     }
-    // An acknowledgment of what the station has not sent tells it nothing, nor does its window.
     let Some(newest) = flow.correspondent_acked().filter(|acked| !ack.after(*acked)) else {
-        return Rewrite::NONE;
+        return clamp_unbelieved(shared, slot, ack, offer);
     };
     let wanted = wanted_edge(round_trips, flow);
     let Some(up) = &mut flow.up else { return Rewrite::NONE };
@@ -73,6 +72,20 @@ pub(super) fn pass_downlink(
     let told = if up.edge.is_none() { newest } else { ack };
     up.note(now, told, window, shift);
     up.begin_echo(now, tick, shared.monitor.silences_of(flow.station));
+    if window == offer {
+        return Rewrite::NONE;
+    }
+    shared.metrics.windows_clamped += 1;
+    Rewrite { window: Some(window), ..Rewrite::NONE }
+}
+
+/// An acknowledgment of what the station has not sent, as far as is known, may be made up, or of what went
+/// past us. It moves nothing, and tells the station no more than it has been told.
+#[cold]
+fn clamp_unbelieved(shared: &mut Shared, slot: u32, ack: Seq, offer: u16) -> Rewrite {
+    let told = shared.flows.at(slot).up.as_ref().and_then(|up| up.edge.zip(up.shift));
+    let Some((edge, shift)) = told else { return Rewrite::NONE };
+    let window = field(edge, ack, offer, shift);
     if window == offer {
         return Rewrite::NONE;
     }

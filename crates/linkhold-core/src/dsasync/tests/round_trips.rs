@@ -656,8 +656,14 @@ fn an_acknowledgment_of_what_was_never_sent_measures_nothing_and_moves_no_edge()
     assert_eq!(wired(&b), Some(Duration::from_millis(100)));
     let told = edge(&b);
     assert!(told.is_some());
-    let _ = b.at(2101).packet(Direction::Downlink, Origin::Arrival, 13, 1, &segment(1000, 1 << 29, 0));
+    let (verdict, _) =
+        b.at(2101).packet(Direction::Downlink, Origin::Arrival, 13, 1, &segment(1000, 1 << 29, 0));
     assert_eq!(edge(&b), told);
+    assert_eq!(
+        verdict,
+        Verdict::Forward(Rewrite { window: Some(0), ..Rewrite::NONE }),
+        "no more than was told"
+    );
 }
 
 /// Stations that had traffic once have no part of what lies below, and of windows, however often silences
