@@ -8,7 +8,7 @@ A log of 5000 lines ends with the name of a test program; who sees the end alone
 
 import sys
 
-# Most characters of a reason, and most tests in the list.
+# Most characters of a reason, and most reasons.
 REASON = 160
 MOST = 20
 
@@ -50,6 +50,8 @@ def summary(found):
     for why, names in list(of_reason.items())[:MOST]:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         lines.append(f"{shown}: {why}")
+    if len(of_reason) > MOST:
+        lines.append(f"and {len(of_reason) - MOST} more reasons")
     return lines
 
 

@@ -297,8 +297,8 @@ impl SilenceTable {
             self.counts.timed += 1;
         } else {
             self.counts.overdue += 1;
-            let lasted = now.since(from);
-            tracing::warn!(?scope, ?cause, %lasted, "nobody ended this silence: over by `silence.max`");
+            let (lasted, limit) = (now.since(from), until.since(from));
+            tracing::warn!(?scope, ?cause, %lasted, %limit, "nobody ended this silence: over by its limit");
         }
         if let Some(known) = &mut self.by_clock
             && known.len() < MAX_ACTIVE

@@ -109,12 +109,14 @@ pub struct Results {
     pub repeated: u64,
 }
 
-/// What to do where a cell was late at every attempt.
+/// What to do where a cell was late at every attempt because of the host, and otherwise.
 const ADVICE: &str = ". Close other programs, or run fewer cells side by side (--jobs).";
+const NO_ADVICE: &str = ". This host had nothing else to do, so the testbed is too slow for it: run fewer cells side by \
+                         side (--jobs), or take a lower rate.";
 
 /// A cell without a result.
 #[derive(Debug, thiserror::Error)]
-#[error("case {case}, {congestion}, seed {seed}: {error}{}", if .error.lateness().is_some() { ADVICE } else { "" })]
+#[error("case {case}, {congestion}, seed {seed}: {error}{}", advice(.error, .late))]
 pub struct CellFailure {
     /// Which of the cells.
     pub cell: usize,
@@ -130,7 +132,21 @@ pub struct CellFailure {
     pub late: LateAttempts,
 }
 
+fn advice(error: &RunError, late: &LateAttempts) -> &'static str {
+    match error.lateness() {
+        Some(_) if late.are_the_hosts() => ADVICE,
+        Some(_) => NO_ADVICE,
+        None => "",
+    }
+}
+
 impl CellFailure {
+    /// Why it has no result, and what to do.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        format!("{}{}", self.error, advice(&self.error, &self.late))
+    }
+
     /// True if the host was too busy with other things to run the cell in time, however often.
     #[must_use]
     pub fn is_of_the_host(&self) -> bool {
@@ -759,8 +775,16 @@ mod tests {
     }
 
     fn late_cell(state: State, host: HostLoad) -> (Shared, impl Fn(&Shared, LateAttempts, u32) -> Progress) {
+        late_cell_beside(state, host, 0.3)
+    }
+
+    fn late_cell_beside(
+        state: State,
+        host: HostLoad,
+        busy: f64,
+    ) -> (Shared, impl Fn(&Shared, LateAttempts, u32) -> Progress) {
         let finish = move |shared: &Shared, late, cuts| {
-            let error = RunError::Late { what: "edges", events: 40, p99_ms: 5.0, limit_ms: 1.0, host };
+            let error = RunError::Late { what: "edges", events: 40, p99_ms: 5.0, limit_ms: 1.0, busy, host };
             let turn = Turn { index: 0, late, cuts };
             shared.finished(turn, &cell(&cases(&[])[0], 1), Err(error))
         };
@@ -798,7 +822,7 @@ mod tests {
     #[test]
     fn a_cell_that_is_late_on_a_quiet_host_fails_and_one_that_the_host_made_late_half_the_time_does_not() {
         // What was due in one moment of 100 came late: every third run of 40 edges is late.
-        let hiccups = HostLoad { late: 0.01, hiccups: 20, ..HostLoad::default() };
+        let hiccups = HostLoad { late: 0.01, hiccups: 20.0, ..HostLoad::default() };
         let mixed = |hosts| {
             (hosts..MAX_ATTEMPTS - 1)
                 .fold(late(hosts, Lateness::Hosts), |late, _| late.and(Lateness::Unexplained))

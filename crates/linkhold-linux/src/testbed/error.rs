@@ -54,6 +54,8 @@ pub enum RunError {
         p99_ms: f64,
         /// Limit, ms.
         limit_ms: f64,
+        /// Share of the time in which the air's own thread had something to do, 0 to 1.
+        busy: f64,
         /// What the host did besides.
         host: HostLoad,
     },
@@ -96,15 +98,19 @@ impl RunError {
     #[must_use]
     pub fn lateness(&self) -> Option<Lateness> {
         let is_hosts = match self {
-            Self::Late { events, host, .. } => host.explains_late(*events),
+            // An air that hardly sleeps is late by itself.
+            Self::Late { events, busy, host, .. } => *busy < TOO_BUSY && host.explains_late(*events),
             Self::Stalled { stalled_s, limit_s, host } => {
-                host.explains(StdDuration::from_secs_f64((stalled_s - limit_s).max(0.0)))
+                host.explains_loss(StdDuration::from_secs_f64((stalled_s - limit_s).max(0.0)))
             }
             _ => return None,
         };
         Some(if is_hosts { Lateness::Hosts } else { Lateness::Unexplained })
     }
 }
+
+/// An air whose thread works for this share of the time is late by itself, whatever the host does.
+const TOO_BUSY: f64 = 0.9;
 
 /// Whose fault it is that a run was late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,6 +69,8 @@ pub struct EtherReport {
     pub edge_lateness: DelayHistogram,
     /// How late everything else was handled: arrivals over the wire, frames over the air.
     pub event_lateness: DelayHistogram,
+    /// Share of the time in which this thread worked, 0 to 1.
+    pub busy: f64,
     /// Packets the router's or a station's queue, or the wire, dropped.
     pub queue_drops: u64,
     /// Packets the air lost.
@@ -247,6 +249,7 @@ impl Ether {
             silences,
             edge_lateness,
             event_lateness,
+            busy: thread_time().as_secs_f64() / until.since(Instant::ZERO).as_secs_f64().max(1e-9),
             queue_drops: losses.queue + losses.wired - before.queue - before.wired,
             air_losses: losses.air - before.air,
             overruns,
@@ -256,6 +259,12 @@ impl Ether {
         };
         (report, tuns)
     }
+}
+
+/// How long this thread has had a processor.
+fn thread_time() -> std::time::Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(std::time::Duration::ZERO, Into::into)
 }
 
 /// Real-time priority and the finest timers, for this thread. Without the privilege the run goes on and the

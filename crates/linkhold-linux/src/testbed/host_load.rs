@@ -3,12 +3,12 @@
 //!
 //! A run that was late on a host with nothing else to do tells of the testbed; on a busy one it tells of the
 //! host. Without these numbers nobody could tell the two apart. Shares of time alone do not tell enough: a
-//! host that takes 1 % of the time away, 2 ms at once, makes every third run late that has to be in time for
+//! host that takes 1 % of the time away, 10 ms at once, makes every third run late that has to be in time for
 //! each of some 40 edges of silences.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,16 +35,20 @@ pub struct HostLoad {
     pub stolen: f64,
     /// Of the processors' time, to programs that this one did not start.
     pub others: f64,
-    /// Of the time, as threads see it that do nothing but wake, one on each processor and at a priority above
-    /// all that a run consists of: what was due then came more than [`MAX_LATENESS`] late.
+    /// Of the time, as threads see it that do nothing but wake, one on each processor: what was due then came
+    /// more than [`MAX_LATENESS`] late. These threads have a priority above all that a run consists of. What
+    /// the kernel takes from every real-time thread, because one of ours never sleeps, they see as well.
     #[serde(default)]
     pub late: f64,
-    /// How often that began, on any processor.
+    /// How often that began on a processor, of a mean one.
     #[serde(default)]
-    pub hiccups: u64,
-    /// How long the processors stood still then, all together, s.
+    pub hiccups: f64,
+    /// How long a mean processor stood still then in all, s.
     #[serde(default)]
     pub still_s: f64,
+    /// The longest time for which one did, s.
+    #[serde(default)]
+    pub longest_s: f64,
 }
 
 impl HostLoad {
@@ -60,15 +64,21 @@ impl HostLoad {
     #[must_use]
     pub fn explains_late(self, events: u64) -> bool {
         let expected = self.late * events as f64;
-        let at_once = (expected / self.hiccups.max(1) as f64).max(1.0);
+        let at_once = (expected / self.hiccups.max(1.0)).max(1.0);
         let needed = (events as f64 / 100.0 / at_once) as u64;
         self.is_much() || more_than(needed, expected / at_once) >= LIKELY
     }
 
-    /// True if it explains that something took so much longer than it may.
+    /// True if it explains that so much time was lost, in however many pauses.
     #[must_use]
-    pub fn explains(self, longer: Duration) -> bool {
-        self.is_much() || self.still_s >= longer.as_secs_f64()
+    pub fn explains_loss(self, time: Duration) -> bool {
+        self.is_much() || self.still_s >= time.as_secs_f64()
+    }
+
+    /// True if it explains that one thing came so much later than it may.
+    #[must_use]
+    pub fn explains_delay(self, time: Duration) -> bool {
+        self.is_much() || self.longest_s >= time.as_secs_f64()
     }
 }
 
@@ -86,11 +96,11 @@ fn more_than(count: u64, expected: f64) -> f64 {
 
 impl std::fmt::Display for HostLoad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { stolen, others, hiccups, still_s, .. } = self;
+        let Self { stolen, others, hiccups, still_s, longest_s, .. } = self;
         write!(
             f,
-            "meanwhile other machines took {:.1} % and other programs {:.1} % of its processors' time, which stood \
-             still {hiccups} times, {still_s:.3} s in all",
+            "meanwhile other machines took {:.1} % and other programs {:.1} % of its processors' time, each of which \
+             stood still {hiccups:.0} times, {still_s:.3} s in all, {longest_s:.3} s at most",
             stolen * 100.0,
             others * 100.0
         )
@@ -109,68 +119,102 @@ struct Ticks {
 #[derive(Debug)]
 pub struct HostMeter {
     start: Ticks,
-    watchers: Vec<Watcher>,
+    began: Instant,
+    watchers: Arc<Watchers>,
+    /// What each had seen by then.
+    seen: Vec<Seen>,
 }
 
 impl HostMeter {
     /// From now on.
     #[must_use]
     pub fn start() -> Self {
-        Self { start: now(), watchers: processors_of_ours().into_iter().filter_map(Watcher::start).collect() }
+        let watchers = Watchers::get();
+        let seen = watchers.seen();
+        Self { start: now(), began: Instant::now(), watchers, seen }
     }
 
     /// Until now; nothing where `/proc` cannot be read.
     #[must_use]
-    pub fn load(&self) -> HostLoad {
+    pub fn load(self) -> HostLoad {
         let now = now();
         let all = now.all.saturating_sub(self.start.all).max(1) as f64;
-        let mut seen = Pauses::default();
-        for watcher in &self.watchers {
-            seen = seen.and(*watcher.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let (mut due, mut late, mut pauses) = (0, 0, Vec::new());
+        for (now, before) in self.watchers.seen().into_iter().zip(self.seen) {
+            due += now.all - before.all;
+            late += now.late - before.late;
+            pauses.extend(now.pauses.into_iter().filter(|(woke, _)| *woke >= self.began));
         }
+        let processors = self.watchers.0.len().max(1) as f64;
+        let lengths = || pauses.iter().map(|(_, length)| *length);
         HostLoad {
             stolen: now.stolen.saturating_sub(self.start.stolen) as f64 / all,
             others: now.others.saturating_sub(self.start.others) as f64 / all,
-            late: seen.late as f64 / seen.all.max(1) as f64,
-            hiccups: seen.hiccups,
-            still_s: seen.still.as_secs_f64(),
+            late: late as f64 / due.max(1) as f64,
+            hiccups: pauses.len() as f64 / processors,
+            still_s: lengths().sum::<Duration>().as_secs_f64() / processors,
+            longest_s: lengths().max().unwrap_or_default().as_secs_f64(),
         }
     }
 }
 
-/// Processors that this process may run on.
-fn processors_of_ours() -> Vec<usize> {
-    let ours = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    (0..CpuSet::count()).filter(|&processor| ours.is_set(processor).unwrap_or(false)).collect()
+/// One on each processor that this process may run on, for all meters that there are.
+#[derive(Debug)]
+struct Watchers(Vec<Watcher>);
+
+impl Watchers {
+    fn get() -> Arc<Self> {
+        static ALL: Mutex<Weak<Watchers>> = Mutex::new(Weak::new());
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.upgrade().unwrap_or_else(|| {
+            let ours = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+            let processors =
+                (0..CpuSet::count()).filter(|&processor| ours.is_set(processor).unwrap_or(false));
+            let begun = Arc::new(Self(processors.filter_map(Watcher::start).collect()));
+            *all = Arc::downgrade(&begun);
+            begun
+        })
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.0
+            .iter()
+            .map(|watcher| watcher.seen.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .collect()
+    }
 }
 
 /// How long a [`Watcher`] sleeps.
 const NAP: Duration = Duration::from_millis(5);
+/// Pauses of a processor that are remembered, the latest ones.
+const MOST_PAUSES: usize = 4096;
 
 /// A thread on one processor that sleeps, and notes how late it wakes.
 #[derive(Debug)]
 struct Watcher {
-    seen: Arc<Mutex<Pauses>>,
+    seen: Arc<Mutex<Seen>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a watcher saw.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pauses {
+/// What a watcher has seen.
+#[derive(Clone, Debug, Default)]
+struct Seen {
     /// Times at which it was to wake, a [`NAP`] apart, and those at which it came too late.
     all: u64,
     late: u64,
-    hiccups: u64,
-    still: Duration,
+    /// When a pause was over, and how long it was.
+    pauses: VecDeque<(Instant, Duration)>,
 }
 
-impl Pauses {
-    /// It woke `behind` its time, and may have slept through others. Returns how many in all.
-    fn wake(&mut self, behind: Duration) -> u32 {
+impl Seen {
+    /// It woke at `now`, `behind` its time, and may have slept through others. Returns how many in all.
+    fn wake(&mut self, now: Instant, behind: Duration) -> u32 {
         if behind > MAX_LATENESS {
-            self.hiccups += 1;
-            self.still += behind;
+            if self.pauses.len() >= MOST_PAUSES {
+                self.pauses.pop_front();
+            }
+            self.pauses.push_back((now, behind));
         }
         let missed = u32::try_from(behind.as_nanos() / NAP.as_nanos()).unwrap_or(u32::MAX);
         // Of the last one that is past, it is seen by itself whether it is late.
@@ -179,21 +223,12 @@ impl Pauses {
         self.late += u64::from(missed) + u64::from(is_late);
         missed.saturating_add(1)
     }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            all: self.all + other.all,
-            late: self.late + other.late,
-            hiccups: self.hiccups + other.hiccups,
-            still: self.still + other.still,
-        }
-    }
 }
 
 impl Watcher {
     /// Nothing where it could not be started.
     fn start(processor: usize) -> Option<Self> {
-        let (seen, is_over) = (Arc::new(Mutex::new(Pauses::default())), Arc::new(AtomicBool::new(false)));
+        let (seen, is_over) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
         let (its, ends) = (seen.clone(), is_over.clone());
         let watch = move || {
             let mut one = CpuSet::new();
@@ -206,8 +241,9 @@ impl Watcher {
             let mut due = Instant::now() + NAP;
             while !ends.load(Ordering::Relaxed) {
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                let behind = Instant::now().saturating_duration_since(due);
-                due += NAP * its.lock().unwrap_or_else(PoisonError::into_inner).wake(behind);
+                let now = Instant::now();
+                let behind = now.saturating_duration_since(due);
+                due += NAP * its.lock().unwrap_or_else(PoisonError::into_inner).wake(now, behind);
             }
         };
         let thread = std::thread::Builder::new().name("watcher".to_owned()).spawn(watch).ok()?;
@@ -325,27 +361,36 @@ mod tests {
         let explains =
             |late, hiccups, events| HostLoad { late, hiccups, ..HostLoad::default() }.explains_late(events);
         // One of 40 edges is enough for a run to be late: with one moment in 500 late it may.
-        assert!(explains(0.002, 10, 40) && !explains(0.001, 10, 40) && !explains(0.0, 0, 40));
+        assert!(explains(0.002, 10.0, 40) && !explains(0.001, 10.0, 40) && !explains(0.0, 0.0, 40));
         // Of 10,000 frames 101 have to be, which needs as many short pauses, or two of five long ones.
-        assert!(!explains(0.004, 40, 10_000) && explains(0.009, 90, 10_000));
-        assert!(explains(0.02, 5, 10_000) && !explains(0.001, 5, 10_000));
+        assert!(!explains(0.004, 40.0, 10_000) && explains(0.009, 90.0, 10_000));
+        assert!(explains(0.02, 5.0, 10_000) && !explains(0.001, 5.0, 10_000));
         assert!(HostLoad { stolen: 0.02, ..HostLoad::default() }.explains_late(10_000));
-        let still = HostLoad { still_s: 0.05, ..HostLoad::default() };
-        assert!(still.explains(Duration::from_millis(50)) && !still.explains(Duration::from_millis(51)));
+        let still = HostLoad { still_s: 0.05, longest_s: 0.02, ..HostLoad::default() };
+        let ms = Duration::from_millis;
+        assert!(still.explains_loss(ms(50)) && !still.explains_loss(ms(51)));
+        assert!(still.explains_delay(ms(20)) && !still.explains_delay(ms(21)));
     }
 
     #[test]
     fn a_pause_counts_for_all_that_was_due_in_it() {
         let seen = |behind_us: &[u64]| {
-            let mut seen = Pauses::default();
-            let steps: u32 = behind_us.iter().map(|&us| seen.wake(Duration::from_micros(us))).sum();
-            (seen.all, seen.late, seen.hiccups, seen.still.as_micros(), steps)
+            let mut seen = Seen::default();
+            let wake = |&us| seen.wake(Instant::now(), Duration::from_micros(us));
+            let steps: u32 = behind_us.iter().map(wake).sum();
+            let lengths = seen.pauses.iter().map(|(_, length)| length.as_micros()).collect::<Vec<_>>();
+            (seen.all, seen.late, lengths, steps)
         };
-        assert_eq!(seen(&[80, 900, 1_000]), (3, 0, 0, 0, 3));
-        assert_eq!(seen(&[2_000]), (1, 1, 1, 2_000, 1));
+        assert_eq!(seen(&[80, 900, 1_000]), (3, 0, vec![], 3));
+        assert_eq!(seen(&[2_000]), (1, 1, vec![2_000], 1));
         // Due at 0, 5, .. 50 ms: the last one is 0.5 ms late.
-        assert_eq!(seen(&[50_500]), (11, 10, 1, 50_500, 11));
-        assert_eq!(seen(&[54_000, 10]), (12, 11, 1, 54_000, 12));
+        assert_eq!(seen(&[50_500]), (11, 10, vec![50_500], 11));
+        assert_eq!(seen(&[54_000, 10]), (12, 11, vec![54_000], 12));
+        let mut many = Seen::default();
+        for _ in 0..2 * MOST_PAUSES {
+            many.wake(Instant::now(), Duration::from_millis(2));
+        }
+        assert_eq!(many.pauses.len(), MOST_PAUSES);
     }
 
     #[test]
@@ -359,20 +404,20 @@ mod tests {
 
     #[test]
     fn a_meter_watches_the_clock_while_it_lives() {
-        if !nix::unistd::geteuid().is_root() {
-            linkhold_testing::skipped("only root has real-time priorities");
+        if std::thread::spawn(|| be_in_real_time(1)).join().expect("no panic").is_err() {
+            linkhold_testing::skipped("no right to real-time priorities");
             return;
         }
-        let meter = HostMeter::start();
-        let seen: Vec<_> = meter.watchers.iter().map(|watcher| watcher.seen.clone()).collect();
-        assert_eq!(seen.len(), processors_of_ours().len());
+        let (meter, other) = (HostMeter::start(), HostMeter::start());
+        assert!(Arc::ptr_eq(&meter.watchers, &other.watchers), "the same threads serve all");
+        drop(other);
+        assert!(!meter.seen.is_empty());
         let began = Instant::now();
-        while seen.iter().any(|seen| seen.lock().unwrap().all == 0) {
+        while meter.watchers.seen().iter().zip(&meter.seen).any(|(now, before)| now.all == before.all) {
             assert!(began.elapsed() < Duration::from_secs(20), "a watcher never woke");
             std::thread::sleep(NAP);
         }
-        assert!((0.0..=1.0).contains(&meter.load().late));
-        drop(meter);
-        assert!(seen.iter().all(|seen| Arc::strong_count(seen) == 1), "their threads have ended");
+        let load = meter.load();
+        assert!((0.0..=1.0).contains(&load.late) && load.longest_s <= 20.0, "{load:?}");
     }
 }

@@ -125,7 +125,8 @@ pub(super) fn outcome(
         if p99_s > MAX_LATENESS.as_secs_f64() {
             let limit_ms = MAX_LATENESS.as_secs_f64() * 1e3;
             let events = lateness.count();
-            return Err(RunError::Late { what, events, p99_ms: p99_s * 1e3, limit_ms, host });
+            let busy = report.busy;
+            return Err(RunError::Late { what, events, p99_ms: p99_s * 1e3, limit_ms, busy, host });
         }
     }
     if report.log.has_left_out() {

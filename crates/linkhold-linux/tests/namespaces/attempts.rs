@@ -21,14 +21,22 @@ pub struct Timed {
 pub struct Late {
     /// What, for a reader.
     pub what: String,
-    /// For how long this machine has to have stood still for that.
-    pub by: Duration,
+    /// How long this machine has to have stood still for that.
+    pub by: By,
+}
+
+/// What a machine that stands still brings about.
+pub enum By {
+    /// One thing came so much later.
+    Delay(Duration),
+    /// So much time was lost, in however many pauses.
+    Loss(Duration),
 }
 
 impl Late {
     /// If `took` is not below its bound.
     pub fn if_beyond(took: Duration, bound: Duration, what: impl FnOnce() -> String) -> Option<Self> {
-        (took >= bound).then(|| Self { what: what(), by: took - bound })
+        (took >= bound).then(|| Self { what: what(), by: By::Delay(took - bound) })
     }
 }
 
@@ -46,7 +54,11 @@ pub fn in_time(mut attempt: impl FnMut(u16) -> Result<Timed, Unfinished>) -> Out
         let Timed { late, host } = attempt(number)?;
         let Some(Late { what, by }) = late else { return Ok(()) };
         last = format!("{what}; {host}");
-        assert!(host.explains(by), "{last}");
+        let is_explained = match by {
+            By::Delay(time) => host.explains_delay(time),
+            By::Loss(time) => host.explains_loss(time),
+        };
+        assert!(is_explained, "{last}");
         println!("attempt {number}: {last}");
     }
     skipped(format!("whether it is in time is undecided after {ATTEMPTS} attempts: {last}"))

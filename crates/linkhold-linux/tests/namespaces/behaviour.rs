@@ -10,7 +10,7 @@ use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Late, Timed, between, in_time};
+use crate::attempts::{By, Late, Timed, between, in_time};
 use crate::capture::Capture;
 use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
@@ -288,7 +288,7 @@ fn hold_by_the_clock() -> Result<Timed, Unfinished> {
     assert!(packets.len() > 1000, "{} packets crossed", packets.len());
     let late = crossed.iter().max().map(|&last| Late {
         what: format!("{} of {} in scheduled silences", crossed.len(), packets.len()),
-        by: Duration::from_micros(u64::try_from(last).unwrap_or(u64::MAX)).saturating_sub(LATE),
+        by: By::Delay(Duration::from_micros(u64::try_from(last).unwrap_or(u64::MAX)).saturating_sub(LATE)),
     });
     Ok(Timed { late, host })
 }
@@ -325,7 +325,7 @@ fn hold_when_announced() -> Result<Timed, Unfinished> {
     let last = packets.iter().map(|packet| packet.at).filter(|at| *at < telling + 2 * ahead).max();
     let late = (before <= 100 || within > 0).then(|| Late {
         what: format!("{before} packets crossed before the silence, {within} in it"),
-        by: if within > 0 { between(told + ahead + LATE, last.unwrap_or(told)) } else { LATE },
+        by: By::Delay(if within > 0 { between(told + ahead + LATE, last.unwrap_or(told)) } else { LATE }),
     });
     Ok(Timed { late, host })
 }

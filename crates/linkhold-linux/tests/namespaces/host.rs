@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Late, Timed, in_time};
+use crate::attempts::{By, Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, Unfinished, skipped};
@@ -444,7 +444,7 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     println!("heard: {heard}: woken {woken} after {after:?}, {silent:?}");
     let late = (woken != heard).then(|| Late {
         what: format!("heard: {heard}, woken: {woken}; {silent:?}, then {:?}", sender.windows()),
-        by: AT_ONCE,
+        by: By::Delay(AT_ONCE),
     });
     if !heard {
         deaf("-D")?;

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 };
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Late, Timed, in_time};
+use crate::attempts::{By, Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
 use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, Unfinished, skipped};
@@ -261,7 +261,7 @@ fn beside_a_flood(
         let lost = |share: f64, bound: f64, of: Duration| of.mul_f64((bound - share).max(0.0));
         let by = lost(during_share.min(during_rate), 0.45, during.took)
             + lost(after_share.min(after_rate), 0.9, after.took);
-        Ok(Timed { late: (!holds).then_some(Late { what, by }), host })
+        Ok(Timed { late: (!holds).then_some(Late { what, by: By::Loss(by) }), host })
     })
 }
 

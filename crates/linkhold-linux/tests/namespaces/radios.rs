@@ -13,7 +13,7 @@ use linkhold_linux::topology::{HOST, RADIO, ThreeHosts};
 use linkhold_wire::parse_ip_tcp_headers;
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{Late, Timed, in_time};
+use crate::attempts::{By, Late, Timed, in_time};
 use crate::behaviour::{MEGABYTE, rules};
 use crate::bridge::hand_bridged_packets_to_the_firewall;
 use crate::capture::{Capture, Captured};
@@ -127,7 +127,7 @@ fn silent_and_slow_beside_another() -> Result<Timed, Unfinished> {
     };
     let late = (!others.into_iter().all(is_as_calm)).then(|| Late {
         what: format!("goodput or delay of radio0, calm and then beside radio1's: {first:?}"),
-        by: others.into_iter().map(lost).sum(),
+        by: By::Loss(others.into_iter().map(lost).sum()),
     });
     Ok(Timed { late, host })
 }
@@ -249,8 +249,27 @@ pub fn a_signal_names_its_radio() -> Outcome {
     assert_eq!(told(of_station), "radio1");
     let status = agent.status();
     assert_eq!((status.radios[0].silences_now, status.radios[1].silences_now), (0, 1), "{status}");
+
+    // One of the two has no room for another silence. What was done at the other one can be ended.
+    for number in 0..MOST_SILENCES {
+        let addr = Ipv4Addr::from(0x0a00_0000 + number);
+        let freeze = format!(r#"{{"radio":"radio1","event":{{"freeze":{{"scope":"{addr}"}}}}}}"#);
+        if agent.ask(&freeze).is_err() {
+            break;
+        }
+    }
+    let half = agent.ask(r#"{"event":{"freeze":{"cause":"sensing"}}}"#).expect("one of two");
+    let note = half.note.unwrap_or_default();
+    assert_eq!(half.radios, ["radio0"], "{note}");
+    assert!(note.starts_with("radio1: ") && note.contains("silences are under way already"), "{note}");
+    assert!(agent.status().radios[0].silent);
+    agent.say(r#"{"radio":"radio0","event":{"thaw":{"cause":"sensing"}}}"#);
+    assert!(!agent.status().radios[0].silent);
     Ok(())
 }
+
+/// More than the agent keeps of one radio.
+const MOST_SILENCES: u32 = 2000;
 
 /// A signal that the mechanism does not listen to is no error, since a radio may tell more than is used, but
 /// the answer says so. It counts as no silence and uses up no station's number.
@@ -274,6 +293,13 @@ pub fn a_signal_that_nobody_listens_to() -> Outcome {
     assert_eq!((status.silences_begun, status.silences, status.stations), (0, 0, 0), "{status}");
     assert_eq!(status.events.get("socket"), Some(&4), "{status}");
     assert!(agent.log().contains("the schedule does nothing: dsasync does not listen"), "{}", agent.log());
+
+    // Nor does the end of what never began use up a number.
+    let ended = agent.ask(r#"{"event":{"thaw":{"scope":"10.0.0.77"}}}"#).expect("understood");
+    let none =
+        "no silence of cause primary-user could be ended there; causes of the silences under way: none";
+    assert_eq!((ended.radios.len(), ended.note.as_deref()), (1, Some(none)));
+    assert_eq!(agent.status().stations, 0);
 
     let heard = agent.ask(r#"{"event":{"freeze":{"scope":"10.0.0.7","for_s":0.08}}}"#).expect("understood");
     assert_eq!((heard.radios.len(), heard.note), (1, None));

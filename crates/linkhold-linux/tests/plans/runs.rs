@@ -37,7 +37,7 @@ pub struct Evidence {
     pub series: RunSeries,
     /// Zero windows that reached the senders' hosts.
     pub zero_windows: u64,
-    /// How long this machine's processors stood still, of the run; 0 in virtual time.
+    /// Share of the run in which a mean processor of this machine stood still; 0 in virtual time.
     pub stood_still: f64,
     /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be
     /// wrong.

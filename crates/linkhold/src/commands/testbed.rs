@@ -648,7 +648,7 @@ mod tests {
     use std::process::ExitCode;
 
     use linkhold_linux::testbed::cells::CellFailure;
-    use linkhold_linux::testbed::error::LateAttempts;
+    use linkhold_linux::testbed::error::{LateAttempts, Lateness};
     use linkhold_linux::testbed::host_load::HostLoad;
     use serde_json::Value;
 
@@ -675,11 +675,18 @@ mod tests {
             events: 4000,
             p99_ms: 3.5,
             limit_ms: 1.0,
+            busy: 0.2,
             host: HostLoad { stolen: 0.25, ..HostLoad::default() },
         };
         let (case, congestion) = ("dsasync".to_owned(), "cubic".to_owned());
-        let failures =
-            vec![CellFailure { cell: 1, case, congestion, seed: 7, error, late: LateAttempts::default() }];
+        let failures = vec![CellFailure {
+            cell: 1,
+            case,
+            congestion,
+            seed: 7,
+            error,
+            late: LateAttempts::default().and(Lateness::Hosts),
+        }];
         Results { outcomes: vec![None, None, None], failures, repeated: 0 }
     }
 

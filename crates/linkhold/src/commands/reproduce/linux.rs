@@ -70,7 +70,7 @@ impl Testbed for Kernel {
         } else {
             self.announce(&cells);
             let results = measure(&cells, &self.fleet).map_err(|failure| failure.to_string())?;
-            let reasons = results.failures.iter().map(|failure| (failure.cell, failure.error.to_string()));
+            let reasons = results.failures.iter().map(|failure| (failure.cell, failure.reason()));
             (results.outcomes, reasons.collect::<Vec<_>>(), results.repeated)
         };
         Ok(Measured { outcomes: outcomes(found, reasons), repeated })
