@@ -18,7 +18,7 @@ use serde_json::Value;
 const SLOW: &str = "Close other programs";
 const AGAIN: &str = "; again, with at most";
 /// Attempts of late runs included.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
