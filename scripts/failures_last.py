@@ -59,17 +59,12 @@ def main():
     # Tests may print anything.
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(errors="surrogateescape")
-    kept, is_kept = [], False
+    log = []
     for line in sys.stdin:
         sys.stdout.write(line)
         sys.stdout.flush()
-        if line.startswith("---- "):
-            is_kept = True
-        if is_kept:
-            kept.append(line)
-        if line.startswith("test result:"):
-            is_kept = False
-    lines = summary(failures(kept))
+        log.append(line)
+    lines = summary(failures(log))
     if lines:
         print("\nWHAT FAILED, once more:")
         print("\n".join(lines))

@@ -322,15 +322,9 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
     let is_syn = tcp.flags.contains(TcpFlags::SYN);
     let mut syn = SynOptions::default();
     while !options.is_empty() {
-        let (rest, option) = match TcpOption::parse(options) {
-            Ok(parsed) => parsed,
-            Err(_) => match step_over(options) {
-                Some(rest) => {
-                    options = rest;
-                    continue;
-                }
-                None => break,
-            },
+        let Ok((rest, option)) = TcpOption::parse(options) else {
+            options = step_over(options).unwrap_or_default();
+            continue;
         };
         match option {
             TcpOption::EndOfList => break,

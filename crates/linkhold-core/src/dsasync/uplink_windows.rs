@@ -72,6 +72,12 @@ pub(super) fn pass_downlink(
     let told = if up.edge.is_none() { newest } else { ack };
     up.note(now, told, window, shift);
     up.begin_echo(now, tick, shared.monitor.silences_of(flow.station));
+    clamp(shared, window, offer)
+}
+
+/// Tells this window in place of the one that is offered.
+#[inline]
+fn clamp(shared: &mut Shared, window: u16, offer: u16) -> Rewrite {
     if window == offer {
         return Rewrite::NONE;
     }
@@ -85,12 +91,7 @@ pub(super) fn pass_downlink(
 fn clamp_unbelieved(shared: &mut Shared, slot: u32, ack: Seq, offer: u16) -> Rewrite {
     let told = shared.flows.at(slot).up.as_ref().and_then(|up| up.edge.zip(up.shift));
     let Some((edge, shift)) = told else { return Rewrite::NONE };
-    let window = field(edge, ack, offer, shift);
-    if window == offer {
-        return Rewrite::NONE;
-    }
-    shared.metrics.windows_clamped += 1;
-    Rewrite { window: Some(window), ..Rewrite::NONE }
+    clamp(shared, field(edge, ack, offer, shift), offer)
 }
 
 /// A segment came up from the station: its rate is measured, and the station is told how far it may send now.

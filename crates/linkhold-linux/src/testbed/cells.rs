@@ -116,7 +116,7 @@ const NO_ADVICE: &str = ". This host had nothing else to do, so the testbed is t
 
 /// A cell without a result.
 #[derive(Debug, thiserror::Error)]
-#[error("case {case}, {congestion}, seed {seed}: {error}{}", advice(.error, .late))]
+#[error("case {case}, {congestion}, seed {seed}: {}", reason(.error, .late))]
 pub struct CellFailure {
     /// Which of the cells.
     pub cell: usize,
@@ -132,19 +132,20 @@ pub struct CellFailure {
     pub late: LateAttempts,
 }
 
-fn advice(error: &RunError, late: &LateAttempts) -> &'static str {
-    match error.lateness() {
+fn reason(error: &RunError, late: &LateAttempts) -> String {
+    let advice = match error.lateness() {
         Some(_) if late.are_the_hosts() => ADVICE,
         Some(_) => NO_ADVICE,
         None => "",
-    }
+    };
+    format!("{error}{advice}")
 }
 
 impl CellFailure {
     /// Why it has no result, and what to do.
     #[must_use]
     pub fn reason(&self) -> String {
-        format!("{}{}", self.error, advice(&self.error, &self.late))
+        reason(&self.error, &self.late)
     }
 
     /// True if the host was too busy with other things to run the cell in time, however often.
@@ -774,14 +775,9 @@ mod tests {
         assert_eq!(*progress.lock().unwrap(), [(1, Progress::Known), (2, another.clone()), (3, another)]);
     }
 
-    fn late_cell(state: State, host: HostLoad) -> (Shared, impl Fn(&Shared, LateAttempts, u32) -> Progress) {
-        late_cell_beside(state, host, 0.3)
-    }
-
-    fn late_cell_beside(
+    fn late_cell(
         state: State,
-        host: HostLoad,
-        busy: f64,
+        (host, busy): (HostLoad, f64),
     ) -> (Shared, impl Fn(&Shared, LateAttempts, u32) -> Progress) {
         let finish = move |shared: &Shared, late, cuts| {
             let error = RunError::Late { what: "edges", events: 40, p99_ms: 5.0, limit_ms: 1.0, busy, host };
@@ -800,7 +796,7 @@ mod tests {
     fn lateness_cuts_the_number_side_by_side_and_is_an_error_in_the_end() {
         let mut state = State::new(None);
         (state.jobs, state.most, state.running, state.outcomes) = (8, 16, 8, vec![None]);
-        let (shared, finish) = late_cell(state, HostLoad { stolen: 0.1, ..HostLoad::default() });
+        let (shared, finish) = late_cell(state, (HostLoad { stolen: 0.1, ..HostLoad::default() }, 0.3));
         let hosts = |number| late(number, Lateness::Hosts);
         let jobs = |progress| match progress {
             Progress::Late { jobs, why } if why.contains("5.00 ms late") => jobs,
@@ -827,17 +823,20 @@ mod tests {
             (hosts..MAX_ATTEMPTS - 1)
                 .fold(late(hosts, Lateness::Hosts), |late, _| late.and(Lateness::Unexplained))
         };
-        for (host, hosts, is_hosts) in [
-            (HostLoad::default(), 0, false),
-            (HostLoad::default(), MAX_ATTEMPTS / 2 - 1, false),
-            (HostLoad::default(), MAX_ATTEMPTS / 2, true),
-            (hiccups, 0, true),
+        let quiet = HostLoad::default();
+        // (host, share of the time in which the air's thread works, attempts before that were the host's)
+        for (host, busy, hosts, is_hosts) in [
+            (quiet, 0.3, 0, false),
+            (quiet, 0.3, MAX_ATTEMPTS / 2 - 1, false),
+            (quiet, 0.3, MAX_ATTEMPTS / 2, true),
+            (hiccups, 0.3, 0, true),
+            (hiccups, 0.95, 0, false),
         ] {
             let mut state = State::new(None);
             (state.running, state.outcomes) = (1, vec![None]);
-            let (shared, finish) = late_cell(state, host);
+            let (shared, finish) = late_cell(state, (host, busy));
             assert_eq!(finish(&shared, mixed(hosts), 0), Progress::Failed);
-            assert_eq!(shared.lock().failures[0].is_of_the_host(), is_hosts, "{host:?}, {hosts}");
+            assert_eq!(shared.lock().failures[0].is_of_the_host(), is_hosts, "{host:?}, {busy}, {hosts}");
         }
     }
 

@@ -121,8 +121,8 @@ pub struct HostMeter {
     start: Ticks,
     began: Instant,
     watchers: Arc<Watchers>,
-    /// What each had seen by then.
-    seen: Vec<Seen>,
+    /// What each had counted by then.
+    counts: Vec<Counts>,
 }
 
 impl HostMeter {
@@ -130,8 +130,8 @@ impl HostMeter {
     #[must_use]
     pub fn start() -> Self {
         let watchers = Watchers::get();
-        let seen = watchers.seen();
-        Self { start: now(), began: Instant::now(), watchers, seen }
+        let counts = watchers.seen(|seen| seen.counts);
+        Self { start: now(), began: Instant::now(), watchers, counts }
     }
 
     /// Until now; nothing where `/proc` cannot be read.
@@ -139,14 +139,14 @@ impl HostMeter {
     pub fn load(self) -> HostLoad {
         let now = now();
         let all = now.all.saturating_sub(self.start.all).max(1) as f64;
-        let (mut due, mut late, mut pauses) = (0, 0, Vec::new());
-        for (now, before) in self.watchers.seen().into_iter().zip(self.seen) {
+        let (mut due, mut late) = (0, 0);
+        for (now, before) in self.watchers.seen(|seen| seen.counts).into_iter().zip(self.counts) {
             due += now.all - before.all;
             late += now.late - before.late;
-            pauses.extend(now.pauses.into_iter().filter(|(woke, _)| *woke >= self.began));
         }
+        let pauses = self.watchers.seen(|seen| seen.pauses_since(self.began)).concat();
         let processors = self.watchers.0.len().max(1) as f64;
-        let lengths = || pauses.iter().map(|(_, length)| *length);
+        let lengths = || pauses.iter().copied();
         HostLoad {
             stolen: now.stolen.saturating_sub(self.start.stolen) as f64 / all,
             others: now.others.saturating_sub(self.start.others) as f64 / all,
@@ -176,11 +176,9 @@ impl Watchers {
         })
     }
 
-    fn seen(&self) -> Vec<Seen> {
-        self.0
-            .iter()
-            .map(|watcher| watcher.seen.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            .collect()
+    fn seen<T>(&self, tell: impl Fn(&Seen) -> T) -> Vec<T> {
+        let seen = |watcher: &Watcher| tell(&watcher.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.iter().map(seen).collect()
     }
 }
 
@@ -197,12 +195,17 @@ struct Watcher {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a watcher has seen.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    /// Times at which it was to wake, a [`NAP`] apart, and those at which it came too late.
+/// Times at which a watcher was to wake, a [`NAP`] apart, and those at which it came too late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
     all: u64,
     late: u64,
+}
+
+/// What a watcher has seen.
+#[derive(Debug, Default)]
+struct Seen {
+    counts: Counts,
     /// When a pause was over, and how long it was.
     pauses: VecDeque<(Instant, Duration)>,
 }
@@ -219,9 +222,14 @@ impl Seen {
         let missed = u32::try_from(behind.as_nanos() / NAP.as_nanos()).unwrap_or(u32::MAX);
         // Of the last one that is past, it is seen by itself whether it is late.
         let is_late = behind.saturating_sub(NAP.saturating_mul(missed)) > MAX_LATENESS;
-        self.all += u64::from(missed) + 1;
-        self.late += u64::from(missed) + u64::from(is_late);
+        self.counts.all += u64::from(missed) + 1;
+        self.counts.late += u64::from(missed) + u64::from(is_late);
         missed.saturating_add(1)
+    }
+
+    /// Lengths of the pauses that were over later than `from`.
+    fn pauses_since(&self, from: Instant) -> Vec<Duration> {
+        self.pauses.iter().filter(|(woke, _)| *woke >= from).map(|(_, length)| *length).collect()
     }
 }
 
@@ -379,7 +387,7 @@ mod tests {
             let wake = |&us| seen.wake(Instant::now(), Duration::from_micros(us));
             let steps: u32 = behind_us.iter().map(wake).sum();
             let lengths = seen.pauses.iter().map(|(_, length)| length.as_micros()).collect::<Vec<_>>();
-            (seen.all, seen.late, lengths, steps)
+            (seen.counts.all, seen.counts.late, lengths, steps)
         };
         assert_eq!(seen(&[80, 900, 1_000]), (3, 0, vec![], 3));
         assert_eq!(seen(&[2_000]), (1, 1, vec![2_000], 1));
@@ -411,9 +419,10 @@ mod tests {
         let (meter, other) = (HostMeter::start(), HostMeter::start());
         assert!(Arc::ptr_eq(&meter.watchers, &other.watchers), "the same threads serve all");
         drop(other);
-        assert!(!meter.seen.is_empty());
+        assert!(!meter.counts.is_empty());
         let began = Instant::now();
-        while meter.watchers.seen().iter().zip(&meter.seen).any(|(now, before)| now.all == before.all) {
+        let all = |meter: &HostMeter| meter.watchers.seen(|seen| seen.counts.all);
+        while all(&meter).iter().zip(&meter.counts).any(|(now, before)| *now == before.all) {
             assert!(began.elapsed() < Duration::from_secs(20), "a watcher never woke");
             std::thread::sleep(NAP);
         }

@@ -1,6 +1,6 @@
 //! Bounds on time, which a machine with other work may miss through no fault of the tree.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use linkhold_linux::testbed::host_load::HostLoad;
 
@@ -38,11 +38,6 @@ impl Late {
     pub fn if_beyond(took: Duration, bound: Duration, what: impl FnOnce() -> String) -> Option<Self> {
         (took >= bound).then(|| Self { what: what(), by: By::Delay(took - bound) })
     }
-}
-
-/// The time by which the later of two moments is later.
-pub fn between(earlier: SystemTime, later: SystemTime) -> Duration {
-    later.duration_since(earlier).unwrap_or_default()
 }
 
 /// Makes attempts, numbered from 0, until one is in time. One that is late fails the test if the machine had

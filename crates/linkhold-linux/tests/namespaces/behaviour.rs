@@ -10,7 +10,7 @@ use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::agent_process::AgentProcess;
-use crate::attempts::{By, Late, Timed, between, in_time};
+use crate::attempts::{By, Late, Timed, in_time};
 use crate::capture::Capture;
 use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
@@ -323,9 +323,10 @@ fn hold_when_announced() -> Result<Timed, Unfinished> {
     };
     let (before, within) = (count(told, telling + ahead), count(told + ahead + LATE, telling + 2 * ahead));
     let last = packets.iter().map(|packet| packet.at).filter(|at| *at < telling + 2 * ahead).max();
+    let into = last.and_then(|last| last.duration_since(told + ahead + LATE).ok()).unwrap_or_default();
     let late = (before <= 100 || within > 0).then(|| Late {
         what: format!("{before} packets crossed before the silence, {within} in it"),
-        by: By::Delay(if within > 0 { between(told + ahead + LATE, last.unwrap_or(told)) } else { LATE }),
+        by: By::Delay(if within > 0 { into } else { LATE }),
     });
     Ok(Timed { late, host })
 }

@@ -152,32 +152,27 @@ fn silence_start_closes_at_once_and_only_whom_it_concerns() {
     assert_eq!(acks.iter().map(|a| (a.flow.station.port, a.window)).collect::<Vec<_>>(), [(101, 500)]);
 }
 
+/// A connection whose SYN-ACK passes at 0, its answer at 30 ms: the wired part.
+fn opened_30_ms_away(config: &DsaSyncConfig) -> Bench {
+    let mut b = Bench::new(config);
+    let syn = SynOptions { mss: None, window_scale: Some(SHIFT), sack_permitted: true };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+    let flags = TcpFlags::SYN | TcpFlags::ACK;
+    let answer = TcpSegment { flags, ack: Seq(1), window: 2000, syn, ..Default::default() };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    let data =
+        TcpSegment { seq: Seq(1), ack: Seq(1), payload_len: MSS, flags: TcpFlags::ACK, ..Default::default() };
+    let _ = b.at(30).packet(Direction::Downlink, Origin::Arrival, 3, 1, &data);
+    let _ = b.at(35).ack(4, 1, 1001, 500);
+    b
+}
+
 #[test]
 fn freeze_nudge_opens_one_wired_round_trip_early_and_repeats_until_heard() {
     let config = DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::FreezeNudge) };
     for heard in [false, true] {
-        let mut b = Bench::new(&config);
-        // The SYN-ACK passes at 0, its answer at 30 ms: the wired part.
-        let syn = SynOptions { mss: None, window_scale: Some(SHIFT), sack_permitted: true };
-        let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
-        let answer = TcpSegment {
-            flags: TcpFlags::SYN | TcpFlags::ACK,
-            ack: Seq(1),
-            window: 2000,
-            syn,
-            ..Default::default()
-        };
-        let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
-        let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
-        let data = TcpSegment {
-            seq: Seq(1),
-            ack: Seq(1),
-            payload_len: MSS,
-            flags: TcpFlags::ACK,
-            ..Default::default()
-        };
-        let _ = b.at(30).packet(Direction::Downlink, Origin::Arrival, 3, 1, &data);
-        let _ = b.at(35).ack(4, 1, 1001, 500);
+        let mut b = opened_30_ms_away(&config);
         let acks = injected(&b.at(100).link(LinkEventKind::FreezeStarted {
             scope: Scope::Network,
             cause: Cause::Sensing,
@@ -669,22 +664,7 @@ fn a_signed_connection_is_held_and_paced_but_nothing_is_changed_or_made_up() {
 fn a_window_opened_early_is_not_closed_because_of_another_stations_silence() {
     let config = DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::FreezeNudge) };
     for another in [false, true] {
-        let mut b = Bench::new(&config);
-        let syn = SynOptions { mss: None, window_scale: Some(SHIFT), sack_permitted: true };
-        let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
-        let flags = TcpFlags::SYN | TcpFlags::ACK;
-        let answer = TcpSegment { flags, ack: Seq(1), window: 2000, syn, ..Default::default() };
-        let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
-        let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
-        let data = TcpSegment {
-            seq: Seq(1),
-            ack: Seq(1),
-            payload_len: MSS,
-            flags: TcpFlags::ACK,
-            ..Default::default()
-        };
-        let _ = b.at(30).packet(Direction::Downlink, Origin::Arrival, 3, 1, &data);
-        let _ = b.at(35).ack(4, 1, 1001, 500);
+        let mut b = opened_30_ms_away(&config);
         let closed = b.at(100).link(LinkEventKind::FreezeStarted {
             scope: Scope::Station(StationId(0)),
             cause: Cause::Sensing,

@@ -210,16 +210,10 @@ struct Silence {
 }
 
 impl Silence {
-    /// The kernel says when it is over.
-    fn told(self) -> SignalKind {
+    /// `ends`: whether the kernel says when it is over, or it is by the clock.
+    fn told(self, ends: fn(Duration) -> Ends) -> SignalKind {
         let Self { cause, from, expected, at_most } = self;
-        SignalKind::Silent { cause, from, expected, ends: Ends::AtMost(at_most) }
-    }
-
-    /// Nobody does: it is over by the clock.
-    fn told_to_its_end(self) -> SignalKind {
-        let Self { cause, from, expected, at_most } = self;
-        SignalKind::Silent { cause, from, expected, ends: Ends::ByClock(at_most) }
+        SignalKind::Silent { cause, from, expected, ends: ends(at_most) }
     }
 }
 
@@ -349,7 +343,7 @@ impl Radio {
         // A radar was heard while the radio counted down to a switch of its own, or its switch was announced
         // for another time.
         self.switch_is(UnderWay::new(cause, silence), now, tell);
-        tell(silence.told());
+        tell(silence.told(Ends::AtMost));
     }
 
     fn switched(&mut self, now: Instant, limits: Limits, tell: &mut dyn FnMut(SignalKind)) {
@@ -360,7 +354,7 @@ impl Radio {
         // It may come before the time for which it was announced, which then holds no silence.
         self.switch_is(UnderWay::new(cause, silence), now, tell);
         self.radar_at = None;
-        tell(silence.told_to_its_end());
+        tell(silence.told(Ends::ByClock));
     }
 
     /// The radio's switch is this one now. What was told of the one before is taken back, where it would
@@ -385,7 +379,7 @@ impl Radio {
         if self.serving {
             let silence = limits.silent(Cause::Sensing, now, expected, at_most);
             self.away = Some(UnderWay::new(away, silence));
-            tell(silence.told());
+            tell(silence.told(Ends::AtMost));
         }
     }
 
