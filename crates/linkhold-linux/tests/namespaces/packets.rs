@@ -42,10 +42,29 @@ pub fn data(captured: &[Captured], to: IpAddr) -> Vec<Data> {
         .collect()
 }
 
-/// When datagrams of UDP to an address crossed.
-pub fn datagrams(captured: &[Captured], to: IpAddr) -> Vec<SystemTime> {
-    let is_one = |packet: &&Captured| matches!(parse_ip_headers(&packet.bytes), Ok(Parsed::Udp(datagram)) if datagram.dst.addr == to);
-    captured.iter().filter(is_one).map(|packet| packet.at).collect()
+/// Bytes of UDP's header (RFC 768).
+const UDP_HEADER: usize = 8;
+
+/// A datagram of UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// When it crossed (the kernel's wall clock).
+    pub at: SystemTime,
+    /// The first four bytes of what it carries.
+    pub number: u32,
+}
+
+/// Datagrams of UDP to an address, in the order in which they crossed. IP headers are taken to have no options.
+pub fn datagrams(captured: &[Captured], to: IpAddr) -> Vec<Datagram> {
+    let ip_header = if to.is_ipv4() { 20 } else { 40 };
+    let numbered = captured.iter().filter_map(|packet| match parse_ip_headers(&packet.bytes) {
+        Ok(Parsed::Udp(datagram)) if datagram.dst.addr == to => {
+            let number = packet.bytes.get(ip_header + UDP_HEADER..)?.first_chunk()?;
+            Some(Datagram { at: packet.at, number: u32::from_be_bytes(*number) })
+        }
+        _ => None,
+    });
+    numbered.collect()
 }
 
 /// The packets that crossed from `from` on, a line each, for a test that failed: time from then, ms; source,
