@@ -88,6 +88,13 @@ fn report_idle_keys(config: &TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>) {
     for key in [&tcp.prr, &tcp.dsack_undo] {
         report(config.sack, key.as_ref(), "without SACK", "write tcp.sack = true, or remove it");
     }
+    // A key that does nothing for two reasons is reported for the first.
+    let hears_sacks = !config.sack || config.recovery.uses_sack();
+    let right = "write tcp.recovery = \"sack\" or \"rack-tlp\", or remove it";
+    report(hears_sacks, tcp.prr.as_ref(), "where the recovery does not work on SACK", right);
+    let has_reductions = !hears_sacks || config.congestion != Congestion::Bbr;
+    let right = "choose another tcp.congestion, or remove it";
+    report(has_reductions, tcp.prr.as_ref(), "with congestion = \"bbr\", whose model says the window", right);
     let right = "write tcp.timestamps = true, or remove it";
     report(config.timestamps, tcp.timestamp_undo.as_ref(), "without timestamps", right);
     let cubic = config.congestion == Congestion::Cubic;

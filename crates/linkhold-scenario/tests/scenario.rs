@@ -179,6 +179,14 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
         ),
         ("[tcp]\nprofile = \"classic\"\nprr = true", "dir/s.toml:11:7: tcp.prr: does nothing without SACK"),
         (
+            "[tcp]\nrecovery = \"newreno\"\nprr = true",
+            "dir/s.toml:11:7: tcp.prr: does nothing where the recovery does not work on SACK",
+        ),
+        (
+            "[tcp]\ncongestion = \"bbr\"\nprr = true",
+            "dir/s.toml:11:7: tcp.prr: does nothing with congestion = \"bbr\", whose model says the window",
+        ),
+        (
             "[tcp]\nrecovery = \"newreno\"\nsack = false\ndsack_undo = true",
             "dir/s.toml:12:14: tcp.dsack_undo: does nothing without SACK",
         ),

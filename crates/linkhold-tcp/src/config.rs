@@ -229,6 +229,9 @@ pub struct TcpConfig {
     pub idle_restart: IdleRestart,
     /// What a decrease starts from.
     pub window_reduction: WindowReduction,
+    /// CUBIC's time goes on while nothing is in flight, where cwnd was the limit before, as in Linux before
+    /// 4.3; RFC 9438 section 5.8 leaves that time out.
+    pub cubic_counts_idle: bool,
     /// Whose rules fill what the RFCs leave open.
     pub details: Details,
     /// Tick of the timers: they fire late, by the timer wheel's rounding (Linux `calc_wheel_index`); 4 ms is
@@ -270,6 +273,7 @@ impl TcpConfig {
             ack_counting: AckCounting::Bytes,
             idle_restart: IdleRestart::HalveAtWrite,
             window_reduction: WindowReduction::FromCwnd,
+            cubic_counts_idle: false,
             details: Details::Linux,
             timer_tick: Some(Duration::from_millis(4)),
         }
@@ -296,6 +300,7 @@ impl TcpConfig {
             accept_window_shrink_same_ack: false,
             ack_counting: AckCounting::PerAck,
             idle_restart: IdleRestart::HalveAtSend,
+            cubic_counts_idle: true,
             details: Details::Rfc,
             timer_tick: None,
             ..Self::linux(congestion)

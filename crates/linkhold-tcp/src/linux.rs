@@ -10,7 +10,7 @@ use linkhold_core::time::Duration;
 
 use crate::config::Details;
 use crate::recovery::CaState;
-use crate::recovery::rack::TIMEOUT_MIN;
+use crate::recovery::rack::{TIMEOUT_MIN, WORST_DELAYED_ACK};
 
 /// The answers that [`Details`] gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,10 +237,19 @@ impl Quirks {
     }
 }
 
+/// Tail loss probes.
+impl Quirks {
+    /// `tcp_schedule_loss_probe`: the worst delayed ACK is taken to be the least RTO. RFC 8985 section 7.2
+    /// has 200 ms for an example.
+    pub fn worst_delayed_ack(self, rto_min: Duration) -> Duration {
+        if self.linux { rto_min } else { WORST_DELAYED_ACK }
+    }
+}
+
 /// CUBIC and HyStart.
 impl Quirks {
     /// `CA_EVENT_TX_START` (`cubictcp_cwnd_event`): only time with nothing in flight does not count. RFC 9438
-    /// section 5.8 leaves out all time in which cwnd is not the limit.
+    /// section 5.8 leaves out all time in which cwnd is not the limit, too.
     pub const fn cubic_counts_unlimited_time(self) -> bool {
         self.linux
     }

@@ -245,7 +245,7 @@ impl Sender {
             una: 0,
             nxt: 0,
             window: Window { cwnd: cfg.initial_window(u32::from(cfg.mss)), ssthresh: u64::MAX, mss },
-            controller: Controller::new(cfg.congestion, cfg.hystart, cfg.details),
+            controller: Controller::new(cfg),
             model: None,
             peer: SendWindow::new(cfg.accept_window_shrink_same_ack),
             state: CaState::Open,

@@ -1104,6 +1104,68 @@ fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     assert_eq!(talk.end.stats().rto_events, 0);
 }
 
+/// Without SACK the window is inflated by duplicates; the ACK that ends the recovery may come in a freeze.
+#[test]
+fn a_recovery_that_ends_in_a_freeze_leaves_no_inflated_window() {
+    for (recovery, full) in [(Recovery::NewReno, true), (Recovery::NewReno, false), (Recovery::Reno, true)] {
+        let config = TcpConfig { initial_window_segments: Some(10), ..classic(recovery) };
+        let mut talk = Talk::open(&config, Source::Bulk);
+        let mut sent = data(&talk.drain());
+        assert_eq!(sent.len(), 10);
+        for n in 0..9 {
+            sent.extend(data(&talk.ack(200 + n, 1, &[])));
+        }
+        assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().fast_recoveries), (5 * 1012, 1));
+        talk.end.freeze(at(250));
+        let end = sent.iter().map(|(start, len)| start + len).max().expect("data");
+        // The recovery point is the end of the first ten; a partial ACK comes two short of it.
+        let acked = if full { end } else { 1 + 8 * 1012 };
+        assert!(talk.ack(300, acked, &[]).is_empty());
+        talk.now = at(400);
+        talk.end.thaw(talk.now, Resend::Nothing);
+        talk.drain();
+        let (out, cwnd) = (talk.end.in_flight_bytes(), talk.end.cwnd_bytes());
+        // RFC 6582 section 3.2 step 3: a partial ACK takes what it acknowledges off, and adds a segment.
+        let most = if full { cwnd } else { cwnd + (3 + 6 - 8 + 1) * 1012 };
+        assert!(out <= most, "{recovery:?}, all {full}: {out} bytes are out with a window of {cwnd}");
+        assert_eq!(cwnd, 5 * 1012);
+    }
+}
+
+#[test]
+fn a_probe_that_is_answered_in_a_freeze_is_no_loss_after_it() {
+    let mut talk = Talk::open(&linux(), Source::Written(Bytes(5000)));
+    assert_eq!(data(&talk.drain()).len(), 5);
+    talk.ack(200, 3001, &[]);
+    let (when, probe) = talk.fire();
+    assert_eq!(data(&probe), [(4001, 1000)]);
+    let before = (talk.end.cwnd_bytes(), talk.end.ssthresh_bytes());
+    talk.end.freeze(at(when + 1));
+    // Nothing was lost: the original was late, and the probe arrives twice.
+    talk.ack(when + 50, 5001, &[]);
+    talk.ack(when + 60, 5001, &[(4001, 5001)]);
+    talk.now = at(when + 200);
+    talk.end.thaw(talk.now, Resend::First);
+    talk.end.write(talk.now, Bytes(2000));
+    assert_eq!(data(&talk.drain()), [(5001, 1000), (6001, 1000)]);
+    talk.ack(when + 300, 7001, &[]);
+    let (cwnd, ssthresh) = (talk.end.cwnd_bytes(), talk.end.ssthresh_bytes());
+    assert!(cwnd >= before.0 && ssthresh == before.1, "{before:?}, then {cwnd} and {ssthresh}");
+}
+
+/// Linux adds its least RTO for the worst delayed ACK of a single segment (`tcp_schedule_loss_probe`).
+#[test]
+fn a_single_segment_is_probed_for_after_two_round_trips_and_the_least_rto() {
+    // The handshake took 100 ms. Linux's probe comes no later than its RTO, 600 ms after the segment.
+    for (details, wanted) in [(Details::Linux, 100 + 600), (Details::Rfc, 100 + 200 + 200)] {
+        let config = TcpConfig { rto_min: ms(600), rto_min_on_variance: false, details, ..linux() };
+        let mut talk = Talk::open(&config, Source::Written(Bytes(1000)));
+        assert_eq!(data(&talk.drain()).len(), 1);
+        let (when, _) = talk.fire();
+        assert!(when.abs_diff(wanted) <= 4, "{details:?}: {when}");
+    }
+}
+
 /// In a cell only the radio stood still: the ACKs of what was out may have waited at the base station.
 #[test]
 fn what_was_out_in_a_freeze_tells_no_round_trip_and_what_goes_after_it_does() {

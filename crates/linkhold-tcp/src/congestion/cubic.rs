@@ -3,7 +3,9 @@
 //! Source: RFC 9438. What Linux `tcp_cubic.c` does otherwise is in `linux.rs`; HyStart is in `hystart.rs`.
 //! Sees ACKs, RTT samples, congestion events; slow start -> (HyStart or loss) -> congestion avoidance, in the
 //! Reno-friendly, concave or convex region.
-//! Deviation: time in which cwnd was not the limit does not count (RFC 9438 section 5.8 leaves the how open).
+//! Time in which cwnd was not the limit, or nothing was in flight, does not count (RFC 9438 section 5.8
+//! leaves the how open). Linux before 4.3 counted both (commit 30927520dbae); the profile `linux-2009` counts
+//! time with nothing in flight, unless cwnd was not the limit before it.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -42,11 +44,13 @@ pub(crate) struct Cubic {
     /// Since when cwnd has not been the limit.
     unlimited_since: Option<Instant>,
     quirks: Quirks,
+    /// Time with nothing in flight counts, where cwnd was the limit before it.
+    counts_idle: bool,
     hystart: Option<HyStart>,
 }
 
 impl Cubic {
-    pub fn new(hystart: bool, details: Details) -> Self {
+    pub fn new(hystart: bool, details: Details, counts_idle: bool) -> Self {
         let quirks = Quirks::new(details);
         Self {
             w_max: 0.0,
@@ -58,6 +62,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             unlimited_since: None,
             quirks,
+            counts_idle,
             hystart: hystart.then(|| HyStart::new(quirks.hystart_judges_trains())),
         }
     }
@@ -178,7 +183,7 @@ impl Cubic {
 
     /// Sending starts with nothing in flight, `quiet` after the last segment.
     pub fn on_transmit_start(&mut self, quiet: Duration) {
-        if self.quirks.cubic_counts_unlimited_time() {
+        if !self.counts_idle {
             self.on_quiet(quiet);
         }
     }
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_window_is_back_at_its_maximum_after_k_seconds() {
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn growth_is_concave_then_convex() {
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn on_a_short_path_it_grows_like_reno() {
         // RTT 2 ms, 100 segments: the cubic is flat there, W_est leads with alpha = 0.529 a round trip.
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -257,7 +262,7 @@ mod tests {
 
     #[test]
     fn fast_convergence_gives_way_when_maxima_fall() {
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let w = Window { cwnd: 1000 * MSS, ssthresh: u64::MAX, mss: MSS };
         cubic.on_congestion(&w, w.cwnd);
         let lower = Window { cwnd: 800 * MSS, ..w };
@@ -267,7 +272,7 @@ mod tests {
 
     #[test]
     fn quiet_time_does_not_make_the_window_leap() {
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
         let at = run(&mut cubic, &mut w, 50, 0, 1.0);
         let before = w.cwnd;
@@ -283,8 +288,22 @@ mod tests {
     }
 
     #[test]
+    fn time_with_nothing_in_flight_does_not_make_the_window_leap_unless_the_profile_is_old() {
+        for (details, counts_idle) in [(Details::Rfc, false), (Details::Linux, false), (Details::Rfc, true)] {
+            let mut cubic = Cubic::new(false, details, counts_idle);
+            let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+            let at = run(&mut cubic, &mut w, 50, 0, 1.0);
+            let before = w.cwnd;
+            // cwnd was the limit to the last ACK.
+            cubic.on_transmit_start(Duration::from_secs(60));
+            run(&mut cubic, &mut w, 50, at + 60_000, 0.05);
+            assert_eq!(w.cwnd >= before * 5 / 4, counts_idle, "{details:?}: {before} -> {}", w.cwnd);
+        }
+    }
+
+    #[test]
     fn a_freeze_within_a_time_that_does_not_count_is_left_out_once() {
-        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut cubic = Cubic::new(false, Details::Rfc, false);
         let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
         let at = run(&mut cubic, &mut w, 50, 0, 1.0);
         let ack = |ms, cwnd_limited| AckSample {
@@ -304,7 +323,7 @@ mod tests {
     #[test]
     fn after_a_timeout_linux_grows_by_a_twentieth_a_round_trip_until_it_loses() {
         for (details, more) in [(Details::Linux, true), (Details::Rfc, false)] {
-            let mut cubic = Cubic::new(false, details);
+            let mut cubic = Cubic::new(false, details, false);
             let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
             w.ssthresh = cubic.on_congestion(&w, w.cwnd);
             cubic.on_timeout();
@@ -319,7 +338,7 @@ mod tests {
     #[test]
     fn hystart_leaves_slow_start_when_the_delay_rises() {
         for (hystart, leaves) in [(true, true), (false, false)] {
-            let mut cubic = Cubic::new(hystart, Details::Rfc);
+            let mut cubic = Cubic::new(hystart, Details::Rfc, false);
             let mut w = Window { cwnd: 20 * MSS, ssthresh: u64::MAX, mss: MSS };
             for i in 0..40u64 {
                 let rtt = if i < 20 { 20 } else { 30 };

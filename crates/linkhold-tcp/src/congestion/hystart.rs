@@ -31,6 +31,9 @@ pub(super) struct HyStart {
     round_min: Option<Duration>,
     samples: u32,
     min_rtt: Option<Duration>,
+    /// Slow start's end was found. As with Linux's `found`, only a timeout lets HyStart look again: a slow
+    /// start after an idle time ends at the ssthresh that is known.
+    found: bool,
 }
 
 impl HyStart {
@@ -46,6 +49,14 @@ impl HyStart {
 
     /// True when slow start should end.
     pub fn on_ack(&mut self, window: &Window, ack: &AckSample) -> bool {
+        if !self.found {
+            self.found = self.finds(window, ack);
+            return self.found;
+        }
+        false
+    }
+
+    fn finds(&mut self, window: &Window, ack: &AckSample) -> bool {
         if ack.una >= self.round_end {
             self.round_end = ack.nxt;
             self.round_start = ack.now;
@@ -87,6 +98,10 @@ mod tests {
     /// One round of 80 ACKs `gap_us` apart on a path of 100 ms; answers after how many slow start should end.
     fn round(trains: bool, gap_us: u64) -> Option<u64> {
         let mut hystart = HyStart::new(trains);
+        round_of(&mut hystart, gap_us)
+    }
+
+    fn round_of(hystart: &mut HyStart, gap_us: u64) -> Option<u64> {
         let window = Window { cwnd: 80 * MSS, ssthresh: u64::MAX, mss: MSS };
         (0..80).find(|&i| {
             let ack = AckSample {
@@ -106,5 +121,14 @@ mod tests {
         assert_eq!(round(true, 1000), Some(51));
         assert_eq!(round(true, 2500), None, "2.5 ms apart they are no train");
         assert_eq!(round(false, 1000), None, "and without Linux's details there is no train");
+    }
+
+    #[test]
+    fn slow_start_after_an_idle_time_is_left_alone_until_a_timeout() {
+        let mut hystart = HyStart::new(true);
+        assert_eq!(round_of(&mut hystart, 1000), Some(51));
+        assert_eq!(round_of(&mut hystart, 1000), None, "its end is known");
+        hystart.restart();
+        assert_eq!(round_of(&mut hystart, 1000), Some(51));
     }
 }

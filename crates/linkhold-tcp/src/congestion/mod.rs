@@ -35,11 +35,13 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    pub fn new(kind: config::Congestion, hystart: bool, details: config::Details) -> Self {
-        match kind {
+    pub fn new(config: &config::TcpConfig) -> Self {
+        match config.congestion {
             config::Congestion::Reno => Self::Reno(Reno::default()),
             config::Congestion::Vegas => Self::Vegas(Vegas::default()),
-            config::Congestion::Cubic => Self::Cubic(Cubic::new(hystart, details)),
+            config::Congestion::Cubic => {
+                Self::Cubic(Cubic::new(config.hystart, config.details, config.cubic_counts_idle))
+            }
             config::Congestion::TpCrahn => Self::TpCrahn(TpCrahn::default()),
             config::Congestion::Bbr => Self::Bbr,
         }

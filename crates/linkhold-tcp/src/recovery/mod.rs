@@ -204,6 +204,29 @@ impl Detector {
         ssthresh
     }
 
+    /// A frozen sender has taken in an ACK of new data, `to_recovery_point` if that was all that recovery
+    /// waits for: duplicates from before it count no more. True if that ends recovery; cwnd is not asked for,
+    /// since it stays as it is in a freeze.
+    pub fn on_frozen_advance(
+        &mut self,
+        acked: u64,
+        recovering: bool,
+        to_recovery_point: bool,
+        mss: u64,
+    ) -> bool {
+        let (reno, waits) = match self {
+            Self::Sack(_) | Self::Rack(_) => return false,
+            Self::Reno(reno) => (reno, false),
+            Self::NewReno(newreno) => (&mut newreno.reno, !to_recovery_point),
+        };
+        if recovering && waits {
+            reno.deflate(acked, mss);
+        } else {
+            reno.reset();
+        }
+        recovering && !waits
+    }
+
     /// True if ACKs in the loss state tell of losses. Without SACK they do not (RFC 6582 section 3.2 step 2).
     pub const fn hears_in_loss(&self) -> bool {
         matches!(self, Self::Sack(_) | Self::Rack(_))

@@ -15,8 +15,8 @@ use crate::scoreboard::{Delivered, Scoreboard};
 const REO_WND_PERSIST: u32 = 16;
 /// Linux TCP_TIMEOUT_MIN_US: 2 ms. Added to a probe's two round trips, and by Linux to the reordering timer.
 pub(crate) const TIMEOUT_MIN: Duration = Duration::from_millis(2);
-/// RFC 8985 section 7.2 WCDelAckT, the worst delayed ACK: Linux takes its rto_min.
-const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
+/// RFC 8985 section 7.2 WCDelAckT, the worst delayed ACK. Linux takes its rto_min.
+pub(crate) const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 /// RFC 8985 section 7.2: PTO before any RTT sample.
 const PTO_INITIAL: Duration = Duration::from_secs(1);
 
@@ -173,17 +173,20 @@ pub(crate) struct Tlp {
     end_seq: Option<u64>,
     /// TLP.is_retrans.
     is_retransmission: bool,
+    /// It is acknowledged, by which copy nobody can tell any more.
+    answered: bool,
 }
 
 impl Tlp {
     pub fn outstanding(&self) -> bool {
-        self.end_seq.is_some()
+        self.end_seq.is_some() && !self.answered
     }
 
     /// Section 7.3: the probe was sent.
     pub fn sent(&mut self, nxt: u64, retransmission: bool) {
         self.end_seq = Some(nxt);
         self.is_retransmission = retransmission;
+        self.answered = false;
     }
 
     /// True if a probe is outstanding that ended at `end`.
@@ -195,10 +198,20 @@ impl Tlp {
         self.end_seq = None;
     }
 
+    /// Everything up to `una` is acknowledged, and nothing follows from that.
+    pub fn answer_below(&mut self, una: u64) {
+        self.answered |= self.end_seq.is_some_and(|end| end <= una);
+    }
+
     /// Section 7.4.2, TLP_process_ack: true if the probe repaired a loss, which wants a congestion response.
     pub fn on_ack(&mut self, ack: u64, dsack: bool, duplicate_without_sack: bool) -> bool {
         let Some(end) = self.end_seq else { return false };
         if ack < end {
+            return false;
+        }
+        if self.answered {
+            // A D-SACK may still come, and is the probe's.
+            self.end_seq.take_if(|end| ack > *end);
             return false;
         }
         if !self.is_retransmission || dsack {
@@ -216,10 +229,10 @@ impl Tlp {
     }
 
     /// Section 7.2, TLP_calc_PTO: 2*SRTT, plus the worst delayed ACK when a single segment is out.
-    pub fn timeout(srtt: Option<Duration>, segments: u32) -> Duration {
+    pub fn timeout(srtt: Option<Duration>, segments: u32, worst_delayed_ack: Duration) -> Duration {
         match srtt {
             None => PTO_INITIAL,
-            Some(srtt) => srtt * 2 + if segments == 1 { WORST_DELAYED_ACK } else { TIMEOUT_MIN },
+            Some(srtt) => srtt * 2 + if segments == 1 { worst_delayed_ack } else { TIMEOUT_MIN },
         }
     }
 }
@@ -331,8 +344,9 @@ mod tests {
 
     #[test]
     fn the_probe_waits_longer_for_a_single_segment() {
-        assert_eq!(Tlp::timeout(Some(ms(40)), 1), ms(280));
-        assert_eq!(Tlp::timeout(Some(ms(40)), 5), ms(82));
-        assert_eq!(Tlp::timeout(None, 5), ms(1000));
+        assert_eq!(Tlp::timeout(Some(ms(40)), 1, WORST_DELAYED_ACK), ms(280));
+        assert_eq!(Tlp::timeout(Some(ms(40)), 1, ms(1000)), ms(1080));
+        assert_eq!(Tlp::timeout(Some(ms(40)), 5, ms(1000)), ms(82));
+        assert_eq!(Tlp::timeout(None, 5, WORST_DELAYED_ACK), ms(1000));
     }
 }

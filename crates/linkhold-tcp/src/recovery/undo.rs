@@ -133,12 +133,18 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Congestion, Details};
+    use crate::config::{Congestion, Recovery, TcpConfig};
 
     fn armed() -> Undo {
         let mut undo = Undo::NONE;
         let window = Window { cwnd: 20_000, ssthresh: 30_000, mss: 1000 };
-        undo.arm(Cause::Timeout, 5000, window, Controller::new(Congestion::Reno, false, Details::Rfc), 0);
+        undo.arm(
+            Cause::Timeout,
+            5000,
+            window,
+            Controller::new(&TcpConfig::classic(Recovery::NewReno, Congestion::Reno)),
+            0,
+        );
         undo
     }
 
@@ -169,7 +175,10 @@ mod tests {
     fn the_window_comes_back_whole() {
         let mut undo = armed();
         let mut window = Window { cwnd: 1000, ssthresh: 10_000, mss: 1000 };
-        let cause = undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false, Details::Rfc));
+        let cause = undo.restore(
+            &mut window,
+            &mut Controller::new(&TcpConfig::classic(Recovery::NewReno, Congestion::Reno)),
+        );
         assert_eq!(cause, Some(Cause::Timeout));
         assert_eq!((window.cwnd, window.ssthresh), (20_000, 30_000));
         assert!(!undo.dsacks_prove());

@@ -6,7 +6,7 @@
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
-use super::{AckIn, Motion, Sender, Timer};
+use super::{AckIn, Motion, Order, Sender, Timer};
 use crate::persist::WindowChange;
 use crate::recovery::CaState;
 use crate::scoreboard::AckSummary;
@@ -94,6 +94,9 @@ impl Sender {
             if let Some(model) = &mut self.model {
                 model.on_frozen_ack(&summary);
             }
+            if acked > 0 {
+                self.forget_acknowledged(acked);
+            }
             return true;
         }
         let mut step = Step {
@@ -120,6 +123,19 @@ impl Sender {
             self.ask_model(&step, flight_before);
         }
         true
+    }
+
+    /// What waited for this ACK of a frozen sender is over: a tail loss probe, duplicates counted, a recovery
+    /// without SACK, whose inflated window a thaw would otherwise send at once. The window stays as it is.
+    #[cold]
+    fn forget_acknowledged(&mut self, acked: u64) {
+        self.tlp.answer_below(self.una);
+        let recovering = self.state == CaState::Recovery;
+        let mss = self.window.mss;
+        if self.detector.on_frozen_advance(acked, recovering, self.una >= self.high_seq, mss) {
+            self.state = CaState::Open;
+            self.order = Order::LostFirst;
+        }
     }
 
     /// If the receiver took the byte of a window probe, it was new data.

@@ -211,7 +211,8 @@ impl Sender {
             return false;
         }
         let Some(head) = self.board.front() else { return false };
-        let pto = now + Tlp::timeout(self.rtt.srtt(), self.board.segments());
+        let worst_delayed_ack = self.quirks.worst_delayed_ack(self.cfg.rto_min);
+        let pto = now + Tlp::timeout(self.rtt.srtt(), self.board.segments(), worst_delayed_ack);
         // Section 7.2: never later than the RTO.
         let from_now = advancing && self.quirks.probe_bound_restarts_at_ack();
         let rto = if from_now { now } else { head.sent } + self.rtt.rto();
