@@ -199,6 +199,41 @@ fn noise_costs_attempts_and_then_the_frame() {
     }
 }
 
+/// What is said of a frame that is given up is said of its last attempt.
+#[test]
+fn a_frame_whose_last_attempt_meets_a_primary_user_is_none_that_noise_took() {
+    let columns = Columns { time: "t", snr: "s", max_gap: Duration::from_secs(1000) };
+    let trace = Arc::new(SnrTrace::parse("t,s\n0,3.5\n100,3.5\n", columns).expect("it is a trace"));
+    let mut config = dcf(1);
+    config.channels[0].primary_user = Some(user(40));
+    config.mac = Mac::Dcf(DcfConfig { short_retry_limit: 3, ..DcfConfig::new(Phy::Ieee80211a) });
+    config.snr = Some(SnrConfig {
+        source: SnrSource::Trace { trace, random_start: false },
+        rates: vec![PhyRate::Cck5],
+        report: SnrReport { interval: ms(100), delay: ms(0), error_db: 0.0 },
+    });
+    let mut driver = Driver::new(config, 1);
+    for id in 0..5000 {
+        driver.put(at(4 * id), down(id, 0));
+    }
+    driver.run(at(20_000));
+    let mut silences = Vec::new();
+    driver.air.take_silences(&mut silences);
+    // A burst is noticed 40 ms after its start. Who gives up has waited less than 0.2 ms for an ACK.
+    let patience = Duration::from_micros(200);
+    let in_a_burst = |time: Instant| {
+        silences.iter().any(|silence| silence.start + patience <= time && time <= silence.start + ms(40))
+    };
+    let within: Vec<AirDrop> = driver
+        .dropped
+        .iter()
+        .filter(|(at, _, reason)| *reason != AirDrop::QueueFull && in_a_burst(*at))
+        .map(|(_, _, reason)| *reason)
+        .collect();
+    assert!(within.len() > 50, "{} frames were given up in bursts", within.len());
+    assert!(within.iter().all(|reason| *reason == AirDrop::RetryLimit), "{within:?}");
+}
+
 #[test]
 fn what_a_dcf_cannot_be_is_refused() {
     let refused = |change: &dyn Fn(&mut AirConfig, &mut DcfConfig)| {

@@ -189,6 +189,13 @@ impl Environment for World<'_, '_> {
         }
     }
 
+    /// What becomes of a frame is said of its last attempt, which noise spoils only where it reaches the
+    /// receiver without a collision.
+    #[inline]
+    fn begins(&mut self, radio: u32) {
+        self.noisy[radio as usize] = false;
+    }
+
     fn postponed(&mut self, now: Instant, radio: u32, mpdu: Mpdu) -> Option<Mpdu> {
         if let Some(pending) = self.frames[radio as usize] {
             self.put_back(radio, &mpdu);

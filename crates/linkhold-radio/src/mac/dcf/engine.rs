@@ -607,6 +607,9 @@ impl Dcf {
     fn begin<E: Environment>(&mut self, now: Instant, at: usize, on_air: OnAir, slot: usize, env: &mut E) {
         let until = now + on_air.length;
         self.wakeups.set(slot, until, rank::END);
+        if matches!(on_air.kind, Kind::Data | Kind::Rts) {
+            env.begins(at as u32);
+        }
         self.active.push(at as u32);
         self.ears[at].start_sending();
         self.radios[at].on_air = on_air;

@@ -230,6 +230,10 @@ pub trait Environment {
     /// `radio` is tuned to the channel that it was retuned to last.
     fn retuned(&mut self, _now: Instant, _radio: u32) {}
 
+    /// `radio` begins to send its data frame, or the RTS before it, for the first time or again. Most worlds
+    /// do not care.
+    fn begins(&mut self, _radio: u32) {}
+
     /// A transmission has ended. Most worlds do not care.
     fn transmitted(&mut self, _now: Instant, _told: Told) {}
 }
