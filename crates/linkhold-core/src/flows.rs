@@ -1,8 +1,8 @@
 //! The connections that a mechanism knows, found by a seeded hash and walked in a fixed order, so that equal
 //! inputs give equal outputs.
 //!
-//! A full table gives up the connection that has been idle longest. (DSASync's table does more and is its
-//! own: it keeps what a connection holds.)
+//! A full table gives up the connection that has been idle longest, of those that may go. (DSASync's table
+//! does more and is its own: it keeps what a connection holds.)
 
 use core::hash::BuildHasher;
 
@@ -10,7 +10,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::packet::FlowKey;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+
+/// Looking for room walks the whole table. Where all connections have to stay, any packet of an unknown one
+/// would do so.
+const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// A connection, with what the mechanism remembers of it.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Flows<T> {
     index: HashTable<u32>,
     hasher: FixedState,
     max: usize,
+    /// No room is looked for before, among connections that may all have to stay.
+    next_search: Instant,
 }
 
 /// A connection that a packet passes on, as [`Flows::see`] found it.
@@ -44,6 +50,7 @@ impl<T> Flows<T> {
             index: HashTable::new(),
             hasher: FixedState::with_seed(seed),
             max: max.max(1) as usize,
+            next_search: Instant::ZERO,
         }
     }
 
@@ -62,31 +69,71 @@ impl<T> Flows<T> {
 
     /// A packet of the connection passes; one that is not known is taken in with what `fresh` makes.
     pub fn see(&mut self, now: Instant, key: &FlowKey, fresh: impl FnOnce() -> T) -> Seen<'_, T> {
-        let known = self.find(key);
-        let (slot, evicted) = match known {
+        let (slot, evicted) = match self.find(key) {
             Some(slot) => (slot, None),
-            None => self.add(now, key, fresh()),
+            None => {
+                let evicted = self.room(|_| false).flatten();
+                (self.add(now, key, fresh()), evicted)
+            }
         };
-        // Found, or just added.
+        self.touch(now, slot, evicted)
+    }
+
+    /// As [`see`](Self::see); `None` if the connection is not known, and all that are known stay, or did when
+    /// room was last looked for, at most [`SEARCH_PAUSE`] ago.
+    pub fn see_unless_full(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        stays: impl Fn(&T) -> bool,
+        fresh: impl FnOnce() -> T,
+    ) -> Option<Seen<'_, T>> {
+        let (slot, evicted) = match self.find(key) {
+            Some(slot) => (slot, None),
+            None => {
+                if self.is_full() && now < self.next_search {
+                    return None;
+                }
+                let Some(evicted) = self.room(stays) else {
+                    self.next_search = now + SEARCH_PAUSE;
+                    return None;
+                };
+                (self.add(now, key, fresh()), evicted)
+            }
+        };
+        Some(self.touch(now, slot, evicted))
+    }
+
+    /// Makes room for one more, and answers who left for it; `None` if there is no room.
+    fn room(&mut self, stays: impl Fn(&T) -> bool) -> Option<Option<(FlowKey, T)>> {
+        if self.is_full() { self.evict(stays).map(Some) } else { Some(None) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.known.len() >= self.max
+    }
+
+    /// What was found, or just added.
+    fn touch(&mut self, now: Instant, slot: usize, evicted: Option<(FlowKey, T)>) -> Seen<'_, T> {
         let flow = &mut self.known[slot];
         flow.last_seen = now;
         Seen { value: &mut flow.value, evicted }
     }
 
-    fn add(&mut self, now: Instant, key: &FlowKey, value: T) -> (usize, Option<(FlowKey, T)>) {
-        let evicted = if self.known.len() >= self.max { self.evict() } else { None };
+    fn add(&mut self, now: Instant, key: &FlowKey, value: T) -> usize {
         let (hash, slot) = (self.hash(key), self.known.len());
         self.known.push(Flow { key: *key, last_seen: now, value });
         let Self { index, known, hasher, .. } = self;
         index.insert_unique(hash, slot as u32, |&slot| {
             known.get(slot as usize).map_or(0, |flow| hasher.hash_one(flow.key))
         });
-        (slot, evicted)
+        slot
     }
 
-    /// Takes the longest idle connection out. A walk over all, only when a full table meets a new connection.
-    fn evict(&mut self) -> Option<(FlowKey, T)> {
-        let oldest = self.known.iter().min_by_key(|flow| flow.last_seen)?.key;
+    /// Takes the longest idle connection out of those that may go: a walk over all.
+    fn evict(&mut self, stays: impl Fn(&T) -> bool) -> Option<(FlowKey, T)> {
+        let may_go = self.known.iter().filter(|flow| !stays(&flow.value));
+        let oldest = may_go.min_by_key(|flow| flow.last_seen)?.key;
         self.remove(&oldest).map(|value| (oldest, value))
     }
 

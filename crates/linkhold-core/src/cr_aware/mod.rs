@@ -60,7 +60,7 @@ pub struct CrAwareConfig {
     pub resend: Resend,
     /// A freeze that nobody ended after this long is over.
     pub max_freeze: Duration,
-    /// Most connections known; the longest idle one makes room.
+    /// Most connections known; of those that are not frozen, the longest idle one makes room.
     pub max_flows: u32,
     /// Seed of the connection table's hash.
     pub flow_seed: u64,
@@ -183,12 +183,18 @@ impl Mechanism for CrAware {
             return Verdict::Forward(Rewrite::NONE);
         }
         let silent = self.silences.covers(packet.station);
-        let Seen { value: sender, evicted, .. } =
-            self.flows.see(now, packet.flow, || Sender::new(packet.station));
-        if let Some((flow, mut evicted)) = evicted {
-            self.metrics.flow_evictions += 1;
-            evicted.tell(flow, false, thawing, out);
-        }
+        // One that is frozen makes no room: thawed, it would send into the silence, be new itself, and thaw
+        // the next.
+        let seen = self.flows.see_unless_full(
+            now,
+            packet.flow,
+            |sender| sender.frozen,
+            || Sender::new(packet.station),
+        );
+        let Some(Seen { value: sender, evicted }) = seen else {
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        self.metrics.flow_evictions += u64::from(evicted.is_some());
         sender.connection.pass(packet.direction, packet.tcp);
         // The number of a station that left may be another one's by now.
         sender.station = packet.station;

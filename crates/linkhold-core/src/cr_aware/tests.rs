@@ -251,20 +251,25 @@ fn the_longest_freeze_counts_from_the_last_word() {
 }
 
 #[test]
-fn a_connection_that_leaves_the_table_frozen_is_thawed() {
+fn a_frozen_connection_makes_no_room_and_one_that_ends_is_thawed() {
     let mut host = small();
     for flow in 1..=3 {
         packet(&mut host, u64::from(flow), flow, TcpFlags::SYN);
     }
     link(&mut host, 10, started(Scope::Network, Cause::Fade));
-    assert_eq!(packet(&mut host, 11, 4, TcpFlags::SYN), [(1, false), (4, true)], "1 was idle longest");
-    assert_eq!(packet(&mut host, 12, 3, TcpFlags::RST), [], "not the number of the SYN that it ends");
+    for at in 11..20 {
+        assert_eq!(packet(&mut host, at, 4 + (at % 3) as u16, TcpFlags::SYN), [], "there is no room");
+    }
+    assert_eq!(packet(&mut host, 22, 3, TcpFlags::RST), [], "not the number of the SYN that it ends");
     let reset = TcpSegment { flags: TcpFlags::RST, seq: Seq(1), ..TcpSegment::default() };
-    assert_eq!(segment(&mut host, 12, 3, Direction::Uplink, reset), [(3, false)]);
-    let mut left = link(&mut host, 20, ended(Scope::Network, Cause::Fade));
+    assert_eq!(segment(&mut host, 22, 3, Direction::Uplink, reset), [(3, false)]);
+    assert_eq!(packet(&mut host, 23, 4, TcpFlags::SYN), [(4, true)], "there is room");
+    let mut left = link(&mut host, 30, ended(Scope::Network, Cause::Fade));
     left.sort_unstable();
-    assert_eq!(left, [(2, false), (4, false)]);
-    assert_eq!((host.metrics().flows, host.metrics().flow_evictions), (2, 1));
+    assert_eq!(left, [(1, false), (2, false), (4, false)]);
+    assert_eq!((host.metrics().flows, host.metrics().flow_evictions), (3, 0));
+    assert_eq!(packet(&mut host, 31, 5, TcpFlags::SYN), []);
+    assert_eq!((host.metrics().flows, host.metrics().flow_evictions), (3, 1), "now one goes");
 }
 
 /// The end of a connection on which the host has sent up to 1000, and the correspondent up to 500: segments

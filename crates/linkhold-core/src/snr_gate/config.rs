@@ -52,7 +52,7 @@ pub struct SnrGateConfig {
     pub max_gate: Duration,
     /// A shut gate that has heard no sample for this long opens.
     pub lost_signal: Duration,
-    /// Most connections known; the longest idle one makes room.
+    /// Most connections known; of those whose window is open, the longest idle one makes room.
     pub max_flows: u32,
     /// Seed of the connection table's hash.
     pub flow_seed: u64,

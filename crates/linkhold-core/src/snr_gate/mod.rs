@@ -202,11 +202,13 @@ impl Mechanism for SnrGate {
         // Where the source is silent, nobody knows at what level this was sent.
         let is_heard = now.since(self.heard) < self.config.lost_signal;
         let bin = self.samples.level(self.config.averaged).filter(|_| is_heard).map(Bin::of);
-        let Seen { value: flow, evicted, .. } = self.flows.see(now, packet.flow, || Flow::new(*packet.flow));
-        if let Some((_, mut evicted)) = evicted {
-            self.metrics.flow_evictions += 1;
-            reopen(&mut evicted, &mut self.metrics, out);
-        }
+        // One whose window is closed makes no room: opened, it would send, be new itself, and open the next.
+        let stays = |flow: &Flow| flow.told == Told::Closed;
+        let seen = self.flows.see_unless_full(now, packet.flow, stays, || Flow::new(*packet.flow));
+        let Some(Seen { value: flow, evicted }) = seen else {
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        self.metrics.flow_evictions += u64::from(evicted.is_some());
         match packet.direction {
             Direction::Downlink => {
                 let tells_window = flow.on_receiver(packet.tcp)

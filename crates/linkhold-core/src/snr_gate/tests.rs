@@ -332,11 +332,16 @@ fn the_receivers_timestamp_is_repeated_with_its_ack() {
 }
 
 #[test]
-fn a_full_table_opens_the_window_of_the_connection_that_makes_room() {
+fn a_connection_whose_window_is_closed_makes_no_room() {
     let mut host = Host::sending(SnrGateConfig { max_flows: 1, ..plain() });
-    host.snr(3.0);
+    assert_eq!(host.snr(3.0), [told(1000, 0)]);
+    for port in [2, 3, 2, 3] {
+        let _ = host.packet(Direction::Uplink, port, &data(1000));
+        assert!(host.out.is_empty(), "opened, it would send, be new itself, and open the next");
+    }
+    assert_eq!((host.gate.metrics().flows, host.gate.metrics().flow_evictions), (1, 0));
+    assert_eq!(host.snr(9.0), [told(1000, 300)]);
     let _ = host.packet(Direction::Uplink, 2, &data(1000));
-    assert_eq!(host.out.drain().collect::<Vec<_>>(), [told(1000, 300)]);
     assert_eq!((host.gate.metrics().flows, host.gate.metrics().flow_evictions), (1, 1));
 }
 
