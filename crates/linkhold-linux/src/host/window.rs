@@ -36,8 +36,8 @@
 //!   retransmission.
 //! - `closes = false` keeps the windows open, and leaves the wake-up.
 //! - Another mechanism of the host (`snr-gate`, `dsasync`) may hold the same windows down. What it tells a
-//!   frozen sender is closed as well, and the thaw repeats the last acknowledgment with the window that it
-//!   told last.
+//!   frozen sender is closed as well, also by an acknowledgment that it held and lets go in the silence, and
+//!   the thaw repeats the last acknowledgment with the window that it told last.
 //! - A connection whose handshake and acknowledgments were never seen has nothing to repeat, and is left
 //!   alone. So is one that is signed, and one whose far end has all that its sender will ever send: its
 //!   socket may be gone, and a kernel answers an acknowledgment for no socket with a RST.
@@ -52,9 +52,10 @@ use linkhold_core::connection::{Connection, Segment};
 use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
-use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags};
+use linkhold_core::packet::{Direction, FlowKey, PacketId, PacketView, TcpFlags};
 use linkhold_core::settings::Registered;
 use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Seq;
 
 /// Most connections known. One beyond them is not frozen by its window.
 const MAX_FLOWS: usize = 16_384;
@@ -81,15 +82,53 @@ impl Flow {
     fn let_through(&self, window: u16) -> u16 {
         self.told.map_or(window, |told| told.min(window))
     }
+
+    /// The window field that an acknowledgment must have instead of its own, if it must.
+    fn closed(&mut self, key: &FlowKey, (ack, window): (Seq, u16), metrics: &mut Metrics) -> Option<u16> {
+        if !self.frozen || self.connection.last_ack(*key).is_none() {
+            return None;
+        }
+        // Of a connection that opened in the silence, this is the first window that is closed.
+        if !self.closed {
+            self.closed = true;
+            metrics.windows_closed += 1;
+        }
+        let closed = self.connection.full(ack, window);
+        (closed != window).then_some(closed)
+    }
+
+    /// True if this is the newest acknowledgment: an older one changes no window (RFC 9293 section 3.10.7.4).
+    fn is_newest(&self, key: &FlowKey, told: (Seq, u16)) -> bool {
+        self.connection.last_ack(*key).is_none_or(|newest| (newest.ack, newest.window) == told)
+    }
 }
 
 /// What a packet tells the local sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// It is the newest acknowledgment that the sender believes.
+    /// It is an acknowledgment that the sender believes.
     tells: bool,
+    /// It is the newest such one.
+    is_newest: bool,
     /// The window that it must have instead of its own, if it must.
     closed: Option<u16>,
+}
+
+/// An acknowledgment that the inner mechanism holds, and what it tells.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    flow: FlowKey,
+    ack: Seq,
+    window: u16,
+}
+
+/// Header changes that let a window pass only as far as `closed` allows.
+fn within(rewrite: Rewrite, closed: Option<u16>) -> Rewrite {
+    let window = match (closed, rewrite.window) {
+        (Some(closed), Some(window)) => Some(window.min(closed)),
+        (closed, window) => closed.or(window),
+    };
+    Rewrite { window, ..rewrite }
 }
 
 /// A mechanism's freezes and thaws, as window updates to the local stack.
@@ -100,6 +139,8 @@ pub struct WindowSenders<M> {
     /// Thawed senders, which are woken once the call's last thaw is passed on.
     waking: Vec<FlowKey>,
     flows: HashMap<FlowKey, Flow, FixedState>,
+    /// Acknowledgments that the inner mechanism holds, no more than it does.
+    held: HashMap<PacketId, Held, FixedState>,
     next_sweep: Instant,
     /// False: windows stay open, and only the thaw's acknowledgment is sent.
     closes: bool,
@@ -115,6 +156,7 @@ impl<M: Mechanism> WindowSenders<M> {
             answers: Actions::new(),
             waking: Vec::new(),
             flows: HashMap::with_hasher(FixedState::with_seed(seed)),
+            held: HashMap::with_hasher(FixedState::with_seed(seed)),
             next_sweep: Instant::ZERO,
             closes,
             metrics: Metrics::default(),
@@ -154,19 +196,9 @@ impl<M: Mechanism> WindowSenders<M> {
             && packet.direction == Direction::Downlink
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::SYN);
-        let newest = flow.connection.last_ack(*key);
-        // An older one changes no window (RFC 9293 section 3.10.7.4).
-        let is_newest = newest.is_none_or(|newest| (newest.ack, newest.window) == (tcp.ack, tcp.window));
-        if !tells || !flow.frozen || !self.closes || newest.is_none() {
-            return Seen { tells: tells && is_newest, closed: None };
-        }
-        // Of a connection that opened in the silence, this is the first window that is closed.
-        if !flow.closed {
-            flow.closed = true;
-            self.metrics.windows_closed += 1;
-        }
-        let closed = flow.connection.full(tcp.ack, tcp.window);
-        Seen { tells: is_newest, closed: (closed != tcp.window).then_some(closed) }
+        let told = (tcp.ack, tcp.window);
+        let closed = if tells && self.closes { flow.closed(key, told, &mut self.metrics) } else { None };
+        Seen { tells, is_newest: tells && flow.is_newest(key, told), closed }
     }
 
     /// Lets idle connections go if the table is full.
@@ -184,7 +216,7 @@ impl<M: Mechanism> WindowSenders<M> {
     /// the acknowledgments that wake: the kernel side thaws a radio at its last one ([`super::senders`]), and
     /// a sender that is woken before that goes on with a frozen window.
     fn pass_on(&mut self, out: &mut Actions) {
-        let Self { answers, waking, flows, metrics, closes, .. } = self;
+        let Self { answers, waking, flows, held, metrics, closes, .. } = self;
         for action in answers.drain() {
             match action {
                 Action::Sender { flow: key, command: SenderCommand::Freeze } => {
@@ -234,10 +266,23 @@ impl<M: Mechanism> WindowSenders<M> {
                     }
                     out.push(Action::InjectAck(spec));
                 }
+                Action::Release { packet, rewrite } => {
+                    let closed = held.remove(&packet).and_then(|Held { flow: key, ack, window }| {
+                        let flow = flows.get_mut(&key)?;
+                        if flow.is_newest(&key, (ack, window)) {
+                            flow.told = rewrite.window;
+                        }
+                        if *closes { flow.closed(&key, (ack, window), metrics) } else { None }
+                    });
+                    out.push(Action::Release { packet, rewrite: within(rewrite, closed) });
+                }
+                Action::Discard { packet, .. } => {
+                    held.remove(&packet);
+                    out.push(action);
+                }
+                // Only the host's own segments are kept, whose windows are not touched.
                 Action::Sender { flow: _, command: SenderCommand::Missing { .. } }
-                | Action::Release { .. }
                 | Action::ReleaseAndKeep { .. }
-                | Action::Discard { .. }
                 | Action::SendCopy { .. }
                 | Action::Forget { .. }
                 | Action::Report(_)
@@ -280,22 +325,24 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         // Before the mechanism, so that a connection's first packet can already be repeated.
-        let Seen { tells, closed } = self.see(now, packet);
+        let Seen { tells, is_newest, closed } = self.see(now, packet);
         let verdict = self.inner.on_packet(now, packet, &mut self.answers);
-        if let (true, Verdict::Forward(rewrite)) = (tells, &verdict)
-            && let Some(flow) = self.flows.get_mut(packet.flow)
-        {
-            flow.told = rewrite.window;
+        match verdict {
+            Verdict::Forward(rewrite) if is_newest => {
+                if let Some(flow) = self.flows.get_mut(packet.flow) {
+                    flow.told = rewrite.window;
+                }
+            }
+            Verdict::Hold if tells => {
+                let held = Held { flow: *packet.flow, ack: packet.tcp.ack, window: packet.tcp.window };
+                self.held.insert(packet.id, held);
+            }
+            Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => {}
         }
+        // It may be let go in the call that held it.
         self.pass_on(out);
         match verdict {
-            Verdict::Forward(rewrite) => match (closed, rewrite.window) {
-                (Some(closed), Some(window)) => {
-                    Verdict::Forward(Rewrite { window: Some(window.min(closed)), ..rewrite })
-                }
-                (Some(_), None) => Verdict::Forward(Rewrite { window: closed, ..rewrite }),
-                (None, _) => verdict,
-            },
+            Verdict::Forward(rewrite) => Verdict::Forward(within(rewrite, closed)),
             // Only the host's own segments are kept, whose windows are not touched.
             Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
         }

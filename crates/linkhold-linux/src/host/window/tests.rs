@@ -1,6 +1,7 @@
 //! Dialogues with the window updates: what passes, what the mechanism commands, what the local sender is
 //! told.
 
+use linkhold_core::action::DropReason;
 use linkhold_core::packet::{Ecn, Endpoint, Origin, PacketId, StationId, SynOptions, TcpSegment};
 use linkhold_core::units::Seq;
 use proptest::prelude::*;
@@ -14,6 +15,7 @@ const THAW: SenderCommand = SenderCommand::Thaw { resend: Resend::Nothing };
 struct Script {
     next: Vec<Action>,
     most: Option<u16>,
+    holds: bool,
 }
 
 impl Mechanism for Script {
@@ -21,6 +23,9 @@ impl Mechanism for Script {
         "script"
     }
     fn on_packet(&mut self, _: Instant, packet: &PacketView<'_>, _: &mut Actions) -> Verdict {
+        if self.holds {
+            return Verdict::Hold;
+        }
         let most =
             self.most.filter(|&most| packet.direction == Direction::Downlink && most < packet.tcp.window);
         Verdict::Forward(most.map_or(Rewrite::NONE, Rewrite::window))
@@ -46,6 +51,8 @@ impl Mechanism for Script {
 struct Dialogue {
     senders: WindowSenders<Script>,
     now: Instant,
+    /// The last packet's.
+    id: PacketId,
 }
 
 /// What comes out of a command: the windows of injected acknowledgments, as (ack, window).
@@ -70,13 +77,18 @@ fn injected(out: &mut Actions) -> Injected {
 
 impl Dialogue {
     fn new(closes: bool) -> Self {
-        Self { senders: WindowSenders::new(Script::default(), closes, 1), now: Instant::ZERO }
+        Self {
+            senders: WindowSenders::new(Script::default(), closes, 1),
+            now: Instant::ZERO,
+            id: PacketId(0),
+        }
     }
 
     fn packet(&mut self, port: u16, direction: Direction, tcp: TcpSegment) -> Verdict {
         let flow = key(port);
+        self.id.0 += 1;
         let view = PacketView {
-            id: PacketId(0),
+            id: self.id,
             direction,
             origin: Origin::Arrival,
             station: StationId(0),
@@ -122,6 +134,25 @@ impl Dialogue {
         let _ = self.packet(port, Direction::Downlink, TcpSegment { seq: Seq(0), ack: Seq(seq) + 1, ..fin });
         let last = TcpSegment { flags: TcpFlags::ACK, seq: Seq(seq) + 1, ack: Seq(1), ..fin };
         let _ = self.packet(port, Direction::Uplink, last);
+    }
+
+    /// An acknowledgment comes in, and the inner mechanism holds it.
+    fn held_ack(&mut self, port: u16, ack: u32, window: u16) -> PacketId {
+        self.senders.inner.holds = true;
+        assert_eq!(self.ack(port, ack, window), Verdict::Hold);
+        self.senders.inner.holds = false;
+        self.id
+    }
+
+    /// The inner mechanism lets it go; the window that it has then, if not its own.
+    fn release(&mut self, packet: PacketId, rewrite: Rewrite) -> Option<u16> {
+        self.senders.inner.next.push(Action::Release { packet, rewrite });
+        let mut out = Actions::new();
+        self.senders.on_timeout(self.now, &mut out);
+        match out.drain().collect::<Vec<_>>()[..] {
+            [Action::Release { packet: released, rewrite }] if released == packet => rewrite.window,
+            ref other => panic!("{other:?}"),
+        }
     }
 
     fn command(&mut self, port: u16, command: SenderCommand) -> Injected {
@@ -207,6 +238,30 @@ fn a_window_that_another_mechanism_holds_down_is_neither_opened_by_a_thaw_nor_by
     assert_eq!(dialogue.ack(1, 1500, 10), CLOSED);
     assert_eq!(dialogue.command(1, THAW), [(2000, 20)]);
     assert_eq!(dialogue.ack(1, 2500, 60), Verdict::Forward(Rewrite::window(20)));
+}
+
+#[test]
+fn an_acknowledgment_that_was_held_opens_no_window_when_it_is_let_go_in_a_silence() {
+    let mut dialogue = Dialogue::new(true);
+    assert_eq!(dialogue.ack(1, 1000, 50), UNCHANGED);
+    let [before, between, never] = [2000, 2500, 2600].map(|ack| dialogue.held_ack(1, ack, 60));
+    assert_eq!(dialogue.release(before, Rewrite::NONE), None, "on air");
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(2600, 0)]);
+    assert_eq!(dialogue.release(between, Rewrite::NONE), Some(0));
+    let within = dialogue.held_ack(1, 3000, 70);
+    assert_eq!(dialogue.release(within, Rewrite::window(30)), Some(0));
+    let after = dialogue.held_ack(1, 3500, 80);
+    assert_eq!(dialogue.command(1, THAW), [(3500, 30)], "what it was told last");
+    assert_eq!(dialogue.release(after, Rewrite::NONE), None);
+    // What is thrown away is forgotten.
+    dialogue.senders.inner.next.push(Action::Discard { packet: never, reason: DropReason::BufferFull });
+    dialogue.senders.on_timeout(dialogue.now, &mut Actions::new());
+    assert!(dialogue.senders.held.is_empty());
+    // Where windows stay open, they do.
+    let mut open = Dialogue::new(false);
+    let _ = open.command(1, SenderCommand::Freeze);
+    let held = open.held_ack(1, 2000, 60);
+    assert_eq!(open.release(held, Rewrite::NONE), None);
 }
 
 #[test]
