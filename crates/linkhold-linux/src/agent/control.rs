@@ -274,8 +274,17 @@ fn open_socket(path: &Path, mode: u32) -> Result<UnixListener, ControlError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
     }
-    if UnixStream::connect(path).is_ok() {
-        return Err(ControlError::SocketTaken(path.to_owned()));
+    match UnixStream::connect(path) {
+        Ok(_) => return Err(ControlError::SocketTaken(path.to_owned())),
+        // Nobody listens there, or it is no socket at all.
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {}
+        // A datagram socket takes no connection, and may well be in use.
+        Err(error) => {
+            let why = format!(
+                "whether somebody uses it cannot be told ({error}); set `control.socket` to another path"
+            );
+            return Err(failed("use")(io::Error::new(error.kind(), why)));
+        }
     }
     match std::fs::symlink_metadata(path) {
         Ok(metadata) => {
@@ -302,6 +311,7 @@ fn open_socket(path: &Path, mode: u32) -> Result<UnixListener, ControlError> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::os::unix::net::UnixDatagram;
 
     use super::super::config::FileMode;
     use super::*;
@@ -371,6 +381,14 @@ mod tests {
         let refusal = open(&section).unwrap_err().to_string();
         assert!(refusal.contains("it is there and no socket"), "{refusal}");
         assert_eq!(std::fs::read_to_string(&section.socket).unwrap(), "precious");
+        // One of datagrams takes no connection, and is somebody's (`/dev/log`).
+        std::fs::remove_file(&section.socket).unwrap();
+        let others = UnixDatagram::bind(&section.socket).unwrap();
+        let refusal = open(&section).unwrap_err().to_string();
+        assert!(refusal.contains("set `control.socket` to another path"), "{refusal}");
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.send_to(b"x", &section.socket).unwrap();
+        assert_eq!(others.recv(&mut [0; 2]).unwrap(), 1);
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub struct Radio {
     /// Copies of forwarded packets, ready to be sent; `None`: the data path did not bring the packet whole.
     kept: HashMap<PacketId, Option<Box<[u8]>>, foldhash::fast::RandomState>,
     counters: RadioCounters,
+    /// Index of the bridge between whose ports its packets cross; 0 where they are routed.
+    bridge: u32,
 }
 
 /// What the driver counts of one radio.
@@ -108,6 +110,7 @@ impl Radio {
             held: HashMap::default(),
             kept: HashMap::default(),
             counters: RadioCounters::default(),
+            bridge: 0,
         }
     }
 
@@ -307,6 +310,10 @@ impl<D: DataPath> Driver<D> {
     fn handle_packet(&mut self, now: Instant, arrived: &Arrived) {
         if let Some(radio) = self.radios.get_mut(arrived.radio) {
             radio.counters.seen += 1;
+            // A bridged packet has the bridge's name both times.
+            if arrived.in_interface == arrived.out_interface {
+                radio.bridge = arrived.in_interface;
+            }
         }
         let parsed = match parse_ip_headers(self.datapath.bytes()) {
             Ok(Parsed::Tcp(parsed)) => parsed,
@@ -395,7 +402,7 @@ impl<D: DataPath> Driver<D> {
 
     fn send_copy(&mut self, radio: usize, id: PacketId) {
         match self.radios[radio].kept.get(&id) {
-            Some(Some(bytes)) => self.datapath.inject(bytes),
+            Some(Some(bytes)) => self.datapath.inject(bytes, self.radios[radio].bridge),
             Some(None) => {}
             None => self.counters.unknown_packets += 1,
         }
@@ -535,7 +542,7 @@ impl<D: DataPath> Driver<D> {
         match build_ack(spec, &mut buffer) {
             Ok(length) => {
                 self.radios[radio].counters.acks_injected += 1;
-                self.datapath.inject(&buffer[..length]);
+                self.datapath.inject(&buffer[..length], self.radios[radio].bridge);
             }
             Err(error) => {
                 self.counters.rewrites_skipped += 1;

@@ -753,6 +753,12 @@ impl Core {
     /// did nothing if so.
     fn apply(&mut self, message: &Message, event: &Event) -> Result<Reply, String> {
         let radios = self.radios_meant(message.radio.as_deref(), event)?;
+        // The limit is the same for every radio, so this is said once and names none.
+        if let Event::Freeze { for_s: Some(for_s), .. } = event
+            && Duration::from_secs_f64(*for_s) > self.max_silence
+        {
+            return Err(format!("{FREEZE_TOO_LONG}{}", self.max_silence));
+        }
         let mut most = Effect::Unheard;
         let (mut told, mut failed) = (Vec::new(), Vec::new());
         for &radio in &radios {
@@ -877,9 +883,6 @@ impl Core {
         match *event {
             Event::Freeze { scope: _, cause, expected_s, for_s } => {
                 let lasting = for_s.map(Duration::from_secs_f64);
-                if lasting.is_some_and(|lasting| lasting > self.max_silence) {
-                    return Err(format!("{FREEZE_TOO_LONG}{}", self.max_silence));
-                }
                 let expected = lasting.or(expected_s.map(Duration::from_secs_f64));
                 let is_news = state
                     .silences
@@ -987,6 +990,7 @@ impl Core {
                 .into_iter()
                 .chain(self.failures.iter().cloned())
                 .chain(self.nl80211_lost.clone())
+                .chain(self.snr.as_ref().and_then(SnrSource::trouble).map(str::to_owned))
                 .chain(self.guardian_due.map(|_| NO_GUARDIAN.to_owned()))
                 .collect(),
             mechanisms: MechanismStatus::all(mechanisms()),

@@ -300,10 +300,12 @@ impl SilenceTable {
             let (lasted, limit) = (now.since(from), until.since(from));
             tracing::warn!(?scope, ?cause, %lasted, %limit, "nobody ended this silence: over by its limit");
         }
-        if let Some(known) = &mut self.by_clock
-            && known.len() < MAX_ACTIVE
-        {
+        if let Some(known) = &mut self.by_clock {
             known.retain(|(of, by, _)| (*of, *by) != (scope, cause));
+            if known.len() >= MAX_ACTIVE {
+                // The oldest: an end that is late comes soon.
+                known.remove(0);
+            }
             known.push((scope, cause, until));
         }
         let kind = LinkEventKind::FreezeEnded { scope, cause };
@@ -805,6 +807,26 @@ mod tests {
         silences.begin(at(3_000), NET, Cause::Fade, at(9_000), lasting, lasting).unwrap();
         assert_eq!(silences.end(NET, Cause::Fade, at(3_100), at(3_100)), Over::UnderWay);
         assert_eq!(silences.end(NET, Cause::Fade, at(3_200), at(3_200)), Over::Announced);
+    }
+
+    /// Sources that never tell of an end fill the list of what the clock ended; who comes after them has a
+    /// place in it all the same.
+    #[test]
+    fn a_late_end_is_known_for_one_behind_many_silences_that_the_clock_ended() {
+        let mut silences = SilenceTable::with_late_ends(Duration::from_secs(1));
+        let lasting = Some(Duration::from_millis(200));
+        for number in 0..=MAX_ACTIVE as u32 {
+            let scope = Scope::Station(StationId(number));
+            silences.begin(at(0), scope, Cause::Fade, at(0), lasting, lasting).unwrap_or_else(|_| {
+                while silences.end_due(at(200)).is_some() {}
+                silences.begin(at(200), scope, Cause::Fade, at(200), lasting, lasting).unwrap()
+            });
+        }
+        while silences.end_due(at(400)).is_some() {}
+        let last = Scope::Station(StationId(MAX_ACTIVE as u32));
+        silences.begin(at(410), last, Cause::Fade, at(3_000), lasting, lasting).unwrap();
+        assert_eq!(silences.end(last, Cause::Fade, at(450), at(450)), Over::Before);
+        assert_eq!(silences.announced(at(450)), 1);
     }
 
     /// The source of timed silences may say nothing of their ends. Its first word is then a withdrawal.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use linkhold_core::time::{Duration, Instant};
 
 use super::config::SnrSection;
-use super::nl80211::strength::Strength;
+use super::nl80211::strength::{Levels, Strength};
 use super::protocol::MAX_DECIBELS;
 
 /// Bytes by which the end of what was read is known again.
@@ -30,7 +30,7 @@ pub type Sample = (usize, f32);
 /// The sources of a host.
 pub struct SnrSource {
     file: Option<Tail>,
-    strength: Option<Strength>,
+    asked: Option<Asked>,
     radios: Vec<String>,
     every: Duration,
     noise_dbm: i8,
@@ -42,25 +42,11 @@ impl SnrSource {
     /// for again and again.
     #[must_use]
     pub fn open(config: &SnrSection, radios: &[String], now: Instant) -> Option<Self> {
-        let strength = if config.nl80211 {
-            match Strength::open() {
-                Ok(Some(strength)) => Some(strength),
-                Ok(None) => {
-                    tracing::warn!("no nl80211 here: it tells no signal-to-noise ratio");
-                    None
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "nl80211 cannot be asked: it tells no signal-to-noise ratio");
-                    None
-                }
-            }
-        } else {
-            None
-        };
+        let asked = config.nl80211.then(|| Asked::new(Strength::open));
         let file = config.file.as_deref().map(Tail::new);
-        (file.is_some() || strength.is_some()).then(|| Self {
+        (file.is_some() || asked.is_some()).then(|| Self {
             file,
-            strength,
+            asked,
             radios: radios.to_vec(),
             every: config.every,
             noise_dbm: config.noise_dbm,
@@ -70,9 +56,15 @@ impl SnrSource {
 
     /// A radio's interface has appeared, and nl80211 perhaps with it.
     pub fn renew(&mut self) {
-        if let Some(Err(error)) = self.strength.as_mut().map(Strength::renew) {
-            tracing::debug!(%error, "nl80211 cannot be asked anew");
+        if let Some(asked) = &mut self.asked {
+            asked.renew();
         }
+    }
+
+    /// Why nl80211 tells nothing now, where it is to.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.asked.as_ref().and_then(|asked| asked.trouble.as_deref())
     }
 
     /// When to look next.
@@ -94,18 +86,76 @@ impl SnrSource {
                 samples.extend((0..self.radios.len()).map(|radio| (radio, db)));
             }
         }
-        let Some(strength) = &mut self.strength else { return };
+        let Some(asked) = &mut self.asked else { return };
         for (radio, name) in self.radios.iter().enumerate() {
             let Ok(index) = nix::net::if_::if_nametoindex(name.as_str()) else { continue };
-            match strength.levels(index) {
-                Ok(levels) => samples.extend(levels.ratio(self.noise_dbm).map(|db| (radio, db))),
-                Err(error) => {
-                    tracing::error!(%error, "nl80211 is no longer asked for the signal-to-noise ratio");
-                    self.strength = None;
-                    return;
-                }
+            let levels = asked.levels(index);
+            samples.extend(levels.and_then(|levels| levels.ratio(self.noise_dbm)).map(|db| (radio, db)));
+        }
+    }
+}
+
+/// How nl80211 is reached; `None`: there is none.
+type Opener = fn() -> io::Result<Option<Strength>>;
+
+/// nl80211, which is to tell how strong the radios hear, as soon as it can.
+struct Asked {
+    open: Opener,
+    strength: Option<Strength>,
+    /// Why it tells nothing; said in the log when it begins.
+    trouble: Option<String>,
+}
+
+impl Asked {
+    fn new(open: Opener) -> Self {
+        let mut this = Self { open, strength: None, trouble: None };
+        this.renew();
+        this
+    }
+
+    /// An interface has appeared, and nl80211 perhaps with it, or another one since its module was loaded
+    /// anew.
+    fn renew(&mut self) {
+        let found = match &mut self.strength {
+            Some(strength) if self.trouble.is_none() => strength.renew(),
+            // A socket that failed may be of the same nl80211.
+            Some(_) | None => (self.open)().and_then(|found| {
+                self.strength = Some(found.ok_or_else(|| io::Error::other("there is none"))?);
+                Ok(())
+            }),
+        };
+        self.note(found.err());
+    }
+
+    /// What an interface hears now; nothing where it could not be asked, which may be otherwise at the next
+    /// look.
+    fn levels(&mut self, interface: u32) -> Option<Levels> {
+        let levels = self.strength.as_mut()?.levels(interface);
+        match levels {
+            Ok(levels) => {
+                self.note(None);
+                Some(levels)
+            }
+            Err(error) => {
+                self.note(Some(error));
+                None
             }
         }
+    }
+
+    fn note(&mut self, error: Option<io::Error>) {
+        let trouble = error.map(|error| {
+            format!(
+                "nl80211 tells no signal-to-noise ratio ({error}), so `nl80211 = true` under [snr] does nothing until it \
+                 can be asked; it is looked for anew when an interface comes or is another one"
+            )
+        });
+        match (&self.trouble, &trouble) {
+            (None, Some(trouble)) => tracing::warn!("{trouble}"),
+            (Some(_), None) => tracing::info!("nl80211 is asked for the signal-to-noise ratio"),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        self.trouble = trouble;
     }
 }
 
@@ -321,6 +371,7 @@ fn sample(line: &[u8]) -> Line {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -345,6 +396,23 @@ mod tests {
         }
         assert_eq!(sample(&[0xff, 0xfe]), Line::Wrong);
         assert_eq!(sample(&[b'1'; MAX_LINE + 1]), Line::Wrong);
+    }
+
+    #[test]
+    fn nl80211_that_is_not_there_is_a_trouble_and_is_looked_for_again() {
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let mut asked = Asked::new(|| match OPENED.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(None),
+            _ => Err(io::ErrorKind::TimedOut.into()),
+        });
+        let told = asked.trouble.clone().unwrap();
+        assert!(told.contains("there is none") && told.contains("[snr]"), "{told}");
+        asked.renew();
+        assert_eq!(OPENED.load(Ordering::SeqCst), 2);
+        assert!(asked.trouble.as_ref().is_some_and(|told| told.contains("timed out")), "{:?}", asked.trouble);
+        assert!(asked.levels(1).is_none());
+        asked.note(None);
+        assert_eq!(asked.trouble, None);
     }
 
     #[test]

@@ -104,7 +104,9 @@ pub trait DataPath {
     fn discard_held(&mut self, id: PacketId);
 
     /// Sends a packet of our own, after the verdicts given so far. It does not come back as an arrival.
-    fn inject(&mut self, packet: &[u8]);
+    /// `bridge`: index of the interface to which a destination belongs that tells none itself (a link-local
+    /// IPv6 address); 0 where no packet between such addresses crosses.
+    fn inject(&mut self, packet: &[u8], bridge: u32);
 
     /// Carries out all verdicts given so far.
     fn flush(&mut self);

@@ -374,10 +374,10 @@ impl DataPath for NfQueue {
         self.send_if_due();
     }
 
-    fn inject(&mut self, packet: &[u8]) {
+    fn inject(&mut self, packet: &[u8], bridge: u32) {
         self.flush();
         let packet = self.conntrack.as_it_arrives(packet).unwrap_or(packet);
-        match self.raw.send(packet) {
+        match self.raw.send(packet, bridge) {
             Ok(()) => self.counters.injected += 1,
             Err(errno) => {
                 self.counters.inject_errors += 1;

@@ -26,6 +26,8 @@ const CH: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 2)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 2)));
 const SH: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 3)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 3)));
+/// The station's on this link alone.
+const SH_LINK_LOCAL: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0x92, 3));
 const BRIDGE: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 1)));
 
@@ -44,6 +46,7 @@ pub fn bridge_it(path: &ThreeHosts) -> Result<(), NetNsError> {
         host.add_address(name, v4, 24)?;
         host.add_address(name, v6, 64)?;
     }
+    path.sh.add_address(HOST, SH_LINK_LOCAL, 64)?;
     Ok(())
 }
 
@@ -56,11 +59,11 @@ pub fn hand_bridged_packets_to_the_firewall(path: &ThreeHosts, on: bool) -> bool
     })
 }
 
-/// A silence in a steady flow between `CH` and `SH`, both families: nothing crosses, windows are closed by
-/// right packets of the agent's own, and everything arrives.
+/// A silence in a steady flow between `CH` and `SH`, both families and link-local addresses: nothing crosses,
+/// windows are closed by right packets of the agent's own, and everything arrives.
 fn silences_hold(path: &ThreeHosts, agent: &AgentProcess, port: u16) -> Outcome {
     path.set_offloads(false)?;
-    for (number, addr) in [SH.0, SH.1].into_iter().enumerate() {
+    for (number, addr) in [SH.0, SH.1, SH_LINK_LOCAL].into_iter().enumerate() {
         let captures = (Capture::start(&path.ch), Capture::at(&path.bs, RADIO));
         let flow = Transfer::start(&path.ch, &path.sh, addr, port + number as u16, STEADY);
         flow.wait_for(MEGABYTE);
@@ -131,7 +134,7 @@ pub fn a_broadcast_crosses_a_bridge_with_conntrack() -> Outcome {
     }
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let heard = path.ch.enter(|| UdpSocket::bind(("0.0.0.0", PORT)))??;
-    heard.set_read_timeout(Some(Duration::from_secs(2)))?;
+    heard.set_read_timeout(Some(Duration::from_secs(20)))?;
     let send = |to: IpAddr, number: u64| {
         path.sh.enter(|| {
             let socket = UdpSocket::bind(("0.0.0.0", 0))?;

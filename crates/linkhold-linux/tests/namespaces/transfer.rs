@@ -1,13 +1,14 @@
 //! TCP transfers of known bytes between namespaces, checked byte by byte, bounded in time.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkhold_linux::netns::{NetNs, NetNsError};
+use linkhold_linux::topology::HOST;
 
 /// A transfer that stands still for so long has failed.
 const STALL: Duration = Duration::from_secs(20);
@@ -47,13 +48,23 @@ pub struct Finished {
     pub took: Duration,
 }
 
+/// An address as the calling thread's namespace has it: a link-local one belongs to the host's interface.
+fn address(addr: IpAddr, port: u16) -> SocketAddr {
+    match addr {
+        IpAddr::V6(addr) if addr.is_unicast_link_local() => {
+            let interface = nix::net::if_::if_nametoindex(HOST).expect("a host's interface");
+            SocketAddrV6::new(addr, port, 0, interface).into()
+        }
+        _ => SocketAddr::new(addr, port),
+    }
+}
+
 impl Transfer {
     /// Starts sending from `from` to `to`, which listens on `addr` and `port`.
     pub fn start(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
-        let address = SocketAddr::new(addr, port);
-        let listener = to.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
+        let listener = to.enter(|| TcpListener::bind(address(addr, port))).expect("enter").expect("listen");
         Self::between(
-            (from, move || TcpStream::connect_timeout(&address, STALL)),
+            (from, move || TcpStream::connect_timeout(&address(addr, port), STALL)),
             (to, move || listener.accept().map(|(stream, _)| stream)),
             amount,
         )
@@ -61,11 +72,10 @@ impl Transfer {
 
     /// Starts sending from `from`, which listens on `addr` and `port`, to `to`, which connects to it.
     pub fn fetch(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
-        let address = SocketAddr::new(addr, port);
-        let listener = from.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
+        let listener = from.enter(|| TcpListener::bind(address(addr, port))).expect("enter").expect("listen");
         Self::between(
             (from, move || listener.accept().map(|(stream, _)| stream)),
-            (to, move || TcpStream::connect_timeout(&address, STALL)),
+            (to, move || TcpStream::connect_timeout(&address(addr, port), STALL)),
             amount,
         )
     }

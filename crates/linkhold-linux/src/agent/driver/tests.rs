@@ -41,6 +41,8 @@ struct Script {
     waiting: VecDeque<(Arrived, Vec<u8>)>,
     current: Vec<u8>,
     told: Vec<Told>,
+    /// The bridge that each injected packet was given.
+    bridges: Vec<u32>,
 }
 
 impl DataPath for Script {
@@ -79,8 +81,9 @@ impl DataPath for Script {
     fn discard_held(&mut self, id: PacketId) {
         self.told.push(Told::DiscardHeld(id.0));
     }
-    fn inject(&mut self, packet: &[u8]) {
+    fn inject(&mut self, packet: &[u8], bridge: u32) {
         self.told.push(Told::Inject(packet.to_vec()));
+        self.bridges.push(bridge);
     }
     fn flush(&mut self) {}
     fn pass_everything(&mut self) {}
@@ -209,6 +212,15 @@ fn a_long_packet_passes_with_an_acknowledgment_behind_it_that_says_the_window() 
     assert_eq!((ack.tcp.window, ack.tcp.seq, ack.tcp.ack), (0, Seq(10_000), Seq(5000)));
     assert_eq!((ack.src, ack.dst), (flow().station, flow().correspondent));
     assert_eq!(driver.counters().rewrites_by_ack, 1);
+}
+
+#[test]
+fn a_packet_of_our_own_is_given_the_bridge_that_its_radio_is_in() {
+    for (in_interface, bridge) in [(1, 1), (2, 0)] {
+        let (arrived, bytes) = uplink(7, 9000, 2048);
+        let driver = run(vec![(Arrived { in_interface, ..arrived }, bytes)], vec![(closed(), vec![])]);
+        assert_eq!(driver.datapath.bridges, [bridge], "in by {in_interface}, out by 1");
+    }
 }
 
 #[test]

@@ -140,11 +140,20 @@ impl EventSocket {
         let length = self.receive()?;
         let datagram = self.buffer.get(..length).unwrap_or_default();
         match message::split(datagram) {
-            // ENOENT: there is no such family.
-            Some((NLMSG_ERROR, ..)) | None => Ok(None),
+            Some((NLMSG_ERROR, payload, _)) => match error_of(payload) {
+                Errno::ENOENT => Ok(None),
+                errno => Err(errno.into()),
+            },
+            None => Err(io::ErrorKind::InvalidData.into()),
             Some((_, payload, _)) => family_and_groups(payload.get(GENL_HDRLEN..).unwrap_or_default()),
         }
     }
+}
+
+/// What an error message says: struct nlmsgerr begins with a negative number of errno.h.
+pub(super) fn error_of(payload: &[u8]) -> Errno {
+    let code = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+    Errno::from_raw(code.saturating_neg())
 }
 
 fn family_request() -> Vec<u8> {

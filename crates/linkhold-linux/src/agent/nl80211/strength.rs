@@ -12,9 +12,10 @@ use std::io;
 use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR};
 use netlink_packet_generic::GenlHeader;
 use netlink_packet_generic::constants::GENL_HDRLEN;
+use nix::errno::Errno;
 
 use super::message::{ATTR_IFINDEX, CMD_NEW_STATION, attributes, number, split};
-use super::socket::{EventSocket, Read};
+use super::socket::{EventSocket, Read, error_of};
 
 // enum nl80211_commands
 const CMD_GET_STATION: u8 = 17;
@@ -113,14 +114,15 @@ impl Strength {
     /// # Errors
     /// What the kernel answers.
     pub fn renew(&mut self) -> io::Result<()> {
-        self.socket.give_way_to(EventSocket::for_questions()?);
+        let newer = EventSocket::for_questions()?.ok_or(io::ErrorKind::NotFound)?;
+        self.socket.give_way_to(Some(newer));
         Ok(())
     }
 
     /// What an interface hears now. The kernel answers while it is read, so this does not wait.
     ///
     /// # Errors
-    /// The socket is broken.
+    /// The socket is broken, or nl80211 is gone.
     pub fn levels(&mut self, interface: u32) -> io::Result<Levels> {
         let mut levels = Levels::default();
         let about = about(interface);
@@ -130,6 +132,9 @@ impl Strength {
             for _ in 0..MAX_DATAGRAMS {
                 match self.socket.read()? {
                     Read::Datagram(datagram) => {
+                        if is_gone(datagram) {
+                            return Err(io::ErrorKind::NotFound.into());
+                        }
                         if levels.read(family, interface, datagram) {
                             break;
                         }
@@ -140,6 +145,13 @@ impl Strength {
         }
         Ok(levels)
     }
+}
+
+/// True for the kernel's answer where there is no nl80211 of that number (any more): ENOENT. What else it
+/// refuses, such as a survey that a driver does not make, leaves the rest as it is.
+fn is_gone(datagram: &[u8]) -> bool {
+    split(datagram)
+        .is_some_and(|(kind, payload, _)| kind == NLMSG_ERROR && error_of(payload) == Errno::ENOENT)
 }
 
 /// The attribute that names an interface.
@@ -156,6 +168,20 @@ mod tests {
     use super::*;
 
     const FAMILY: u16 = 32;
+
+    #[test]
+    fn an_answer_that_there_is_no_such_family_tells_that_nl80211_is_gone() {
+        let refused = |errno: Errno| {
+            let mut message = [0; 36];
+            message[..4].copy_from_slice(&36u32.to_ne_bytes());
+            message[4..6].copy_from_slice(&NLMSG_ERROR.to_ne_bytes());
+            message[16..20].copy_from_slice(&(-(errno as i32)).to_ne_bytes());
+            is_gone(&message)
+        };
+        assert!(refused(Errno::ENOENT));
+        assert!(!refused(Errno::ENODEV) && !refused(Errno::EOPNOTSUPP) && !is_gone(&[]));
+    }
+
     const RECORDED: &str = include_str!("recorded_dumps.txt");
     /// The interface that was recorded, a station's.
     const WLAN1: u32 = 3;

@@ -4,7 +4,7 @@
 //! they bear a header that conntrack knows (`conntrack.rs`). They never pass FORWARD, where the queue rule
 //! is. They carry a mark for the operator's rules.
 
-use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -32,15 +32,16 @@ impl RawSockets {
         Ok(Self { v4, v6 })
     }
 
-    /// Sends a whole IP packet to the destination in its header, without waiting.
-    pub(super) fn send(&self, packet: &[u8]) -> Result<(), Errno> {
+    /// Sends a whole IP packet to the destination in its header, without waiting; to a link-local address by
+    /// `bridge` (index of the interface), since each link may have its own host of that address (RFC 4007).
+    pub(super) fn send(&self, packet: &[u8], bridge: u32) -> Result<(), Errno> {
         match destination(packet).ok_or(Errno::EINVAL)? {
             IpAddr::V4(addr) => {
                 let to = SockaddrIn::from(SocketAddrV4::new(addr, 0));
                 sendto(self.v4.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
             }
             IpAddr::V6(addr) => {
-                let to = SockaddrIn6::from(SocketAddrV6::new(addr, 0, 0, 0));
+                let to = SockaddrIn6::from(SocketAddrV6::new(addr, 0, 0, scope(addr, bridge)));
                 let v6 = self.v6.as_ref().ok_or(Errno::EAFNOSUPPORT)?;
                 sendto(v6.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
             }
@@ -56,6 +57,11 @@ fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Errno> {
     // Nothing is ever read: a receive buffer as small as can be.
     setsockopt(&fd, sockopt::RcvBuf, &0)?;
     Ok(fd)
+}
+
+/// The interface that a destination of IPv6 needs; 0: the routes say.
+fn scope(addr: Ipv6Addr, bridge: u32) -> u32 {
+    if addr.is_unicast_link_local() { bridge } else { 0 }
 }
 
 /// The destination in an IP header.
@@ -83,5 +89,14 @@ mod tests {
         assert_eq!(destination(&v6), "::1".parse().ok());
         assert_eq!(destination(&[0x60; 30]), None);
         assert_eq!(destination(&[]), None);
+    }
+
+    #[test]
+    fn only_link_local_destinations_need_an_interface() {
+        for (addr, wanted) in
+            [("fe80::1", 7), ("febf::1", 7), ("fec0::1", 0), ("fd91:2::2", 0), ("2001:db8::1", 0)]
+        {
+            assert_eq!(scope(addr.parse().expect("an address"), 7), wanted, "{addr}");
+        }
     }
 }
