@@ -149,6 +149,7 @@ fn bad_recordings_are_refused() {
     refused(here, &["none"], b"", "none.sigmf-meta: No such file or directory");
     refused(here, &["none"], b"", "a SigMF recording needs its metadata");
     refused(here, &["r", "--format", "cu8", "--rate", "1MHz"], b"", "--format: a recording's metadata say");
+    refused(here, &["r", "--center", "2GHz"], b"", "--center: the recording's metadata say 2100000000 Hz");
     let data = samples(Format::Cf32);
     write("r.sigmf-data", &data[..data.len() - 3]);
     refused(here, &["r"], b"", "r.sigmf-data: truncated, or not cf32_le: 1599997 bytes are no whole number");
@@ -200,6 +201,15 @@ fn bad_arguments_are_refused() {
     refused(here, &raw, b"", "standard input: it is empty");
     refused(here, &raw, &[127; 4096], "standard input: its 0.002 s end within the calibration");
     refused(here, &["--format", "cu8", "--rate", "0"], b"", "--rate: 0 Hz is no sample rate");
+}
+
+#[test]
+fn a_recording_without_its_centre_frequency_is_given_it() {
+    let folder = recording(Format::Cf32, |meta| meta.replace(",\"core:frequency\":2.1e9", ""));
+    let on_air = ["r", "--on-air", "2.09998GHz..2.10002GHz", "--center", "2.1GHz", "--json"];
+    let output = sense(folder.path(), &on_air).args(QUICK).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!lines(&output).is_empty());
 }
 
 /// A floor that leaves the threshold above all that the samples can hold is taken, and said to be deaf; one
@@ -506,6 +516,11 @@ fn a_stream_that_is_stopped_is_summed_up_and_says_so() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains(expected) && text.contains("detections"), "{text}");
     }
+    // Before there is a noise floor there is nothing to sum up, and the input is not to blame.
+    let early = stopped(folder.path(), &raw, "TERM", |child| listens_for_signals(child.id()));
+    let told = String::from_utf8_lossy(&early.stderr).into_owned();
+    assert!(early.status.success() && early.stdout.is_empty(), "{early:?}");
+    assert_eq!(told, "stopped by SIGTERM before a block was judged, so nothing was sensed\n");
     // One that ends by itself does not.
     let output = sense(folder.path(), &["--format", "cu8", "--rate", "200kHz", "--json"])
         .args(QUICK)

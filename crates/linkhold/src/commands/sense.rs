@@ -112,11 +112,16 @@ fn open(args: &SenseArgs) -> Result<Input, Failure> {
     }
     let recording =
         Recording::open(&args.input).map_err(|error: OpenError| Failure::BadInput(error.to_string()))?;
+    if let (Some(_), Some(frequency)) = (args.center, recording.meta.frequency) {
+        let what =
+            format!("--center: the recording's metadata say {frequency} Hz; leave it out, or correct them");
+        return Err(Failure::BadInput(what));
+    }
     Ok(Input {
         name: args.input.display().to_string(),
         format: recording.meta.format,
         rate: recording.meta.rate,
-        center: recording.meta.frequency,
+        center: recording.meta.frequency.or(args.center),
         samples: Some(recording.samples),
         bytes: Box::new(recording.data),
     })
@@ -317,6 +322,10 @@ impl Session {
             }
         }
         let (tail, odd) = self.blocks.tail();
+        if let (0, Some(signal)) = (summary.decisions, self.handling.stopped) {
+            tell!("stopped by {signal} before a block was judged, so nothing was sensed");
+            return self.output.finish();
+        }
         if summary.decisions == 0 {
             return Err(Failure::BadInput(too_short(summary.samples, self.report.settings.rate)));
         }

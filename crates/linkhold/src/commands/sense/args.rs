@@ -54,8 +54,8 @@ pub struct SenseArgs {
     /// Sample rate of raw samples, as in 2.4MHz.
     #[arg(long, value_name = "HZ", value_parser = frequency, allow_negative_numbers = true, requires = "format")]
     pub rate: Option<f64>,
-    /// Centre frequency of raw samples; only --on-air needs it.
-    #[arg(long, value_name = "HZ", value_parser = frequency, requires = "format")]
+    /// Centre frequency of raw samples, or of a recording that does not say it; only --on-air needs it.
+    #[arg(long, value_name = "HZ", value_parser = frequency)]
     pub center: Option<f64>,
     /// The band to sense, from the centre frequency, as in -50kHz..50kHz [default: all that was sampled].
     #[arg(long, value_name = "FROM..TO", value_parser = band, allow_hyphen_values = true)]
