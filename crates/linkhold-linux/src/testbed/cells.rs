@@ -39,6 +39,10 @@ const ALONE_AFTER: u32 = 2;
 /// [`Fleet::max_stalled`] for results that are to be reported. A queue of 5 ms before the radio runs dry if
 /// its sender stands still for longer than 5 ms.
 pub const MAX_STALLED: f64 = 0.005;
+/// After so many late runs in a row the host is taken to go on like that.
+const IN_A_ROW: u32 = 3;
+/// Patience is over for long when this many times of it are.
+const LONG_OVER: f64 = 2.0;
 /// Most cells side by side for each core.
 const MAX_PER_CORE: usize = 8;
 
@@ -71,8 +75,9 @@ pub struct Fleet {
     /// For how long a run's hosts' programs may stand still for want of a processor, as a share of the time
     /// that is counted (what comes after the warm-up); a run beyond it counts as late.
     pub max_stalled: f64,
-    /// After this time no cell is run again that was late because the host was busy with other things;
-    /// `None`: each has all its attempts.
+    /// After this time no cell is run again that was late because the host was busy with other things, and
+    /// none for the first time while the host goes on like that (see [`State::not_tried`]); `None`: each has
+    /// all its attempts.
     pub patience: Option<std::time::Duration>,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
@@ -264,7 +269,7 @@ fn run_all_by(
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
     let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
     let mut state = State::new(fleet.jobs);
-    state.give_up_at = fleet.patience.map(|patience| std::time::Instant::now() + patience);
+    state.patience = fleet.patience.map(|patience| (std::time::Instant::now(), patience));
     for (index, (cell, key)) in cells.iter().zip(&keys).enumerate() {
         let kept = store.as_ref().filter(|_| fleet.resume).and_then(|store| store.kept(key, &release));
         match kept {
@@ -291,7 +296,13 @@ fn run_all_by(
             scope.spawn(|| {
                 while let Some(turn) = shared.take(&fleet.stop) {
                     let Some((cell, key)) = cells.get(turn.index).zip(keys.get(turn.index)) else { return };
-                    let outcome = without_panic(|| step(cell, fleet)).and_then(|outcome| match &store {
+                    // Not within the match: its lock would last as long as the run.
+                    let not_tried = shared.lock().not_tried(turn.late);
+                    let outcome = match not_tried {
+                        Some(error) => Err(error),
+                        None => without_panic(|| step(cell, fleet)),
+                    };
+                    let outcome = outcome.and_then(|outcome| match &store {
                         Some(store) => store.save(key, &outcome).map(|()| outcome).map_err(RunError::Store),
                         None => Ok(outcome),
                     });
@@ -389,8 +400,12 @@ struct State {
     failures: Vec<CellFailure>,
     /// See [`Results::repeated`].
     repeated: u64,
-    /// See [`Fleet::patience`].
-    give_up_at: Option<std::time::Instant>,
+    /// The fleet's start, and [`Fleet::patience`].
+    patience: Option<(std::time::Instant, std::time::Duration)>,
+    /// Runs in a row, up to the last one, that were late because of the host.
+    hosts_in_a_row: u32,
+    /// What the last run told that was.
+    last_late: Option<String>,
 }
 
 impl State {
@@ -407,14 +422,33 @@ impl State {
             outcomes: Vec::new(),
             failures: Vec::new(),
             repeated: 0,
-            give_up_at: None,
+            patience: None,
+            hosts_in_a_row: 0,
+            last_late: None,
         }
     }
 
     /// Whether a cell is run again after these attempts, of which the last one was late in this way.
     fn tries_again(&self, late: LateAttempts, last: Lateness) -> bool {
-        let is_over = self.give_up_at.is_some_and(|at| std::time::Instant::now() >= at);
-        late.number < MAX_ATTEMPTS && !(is_over && last == Lateness::Hosts)
+        late.number < MAX_ATTEMPTS && !(self.is_beyond(1.0) && last == Lateness::Hosts)
+    }
+
+    /// True when so many times the fleet's patience is over.
+    fn is_beyond(&self, times: f64) -> bool {
+        self.patience.is_some_and(|(began, patience)| began.elapsed() >= patience.mul_f64(times))
+    }
+
+    /// Why a cell is not run after these attempts of its own, if it is not. That takes a patience that is
+    /// over, and a host that made the last attempt late, or the last runs of all cells: three of them, or one
+    /// where patience is over for long.
+    fn not_tried(&self, late: LateAttempts) -> Option<RunError> {
+        let ((_, patience), last) = self.patience.zip(self.last_late.clone())?;
+        let enough = if self.is_beyond(LONG_OVER) { 1 } else { IN_A_ROW };
+        let goes_on = self.hosts_in_a_row >= enough;
+        let is_over = self.is_beyond(1.0) && (goes_on || late.last() == Some(Lateness::Hosts));
+        // One that may be late by itself has all its attempts.
+        let may_be_ours = late.last() == Some(Lateness::Unexplained);
+        (is_over && !may_be_ours).then(|| RunError::NotTried { patience_s: patience.as_secs_f64(), last })
     }
 
     /// The next cell, if it may run now.
@@ -484,6 +518,7 @@ impl Shared {
         state.alone = false;
         let progress = match outcome {
             Ok(outcome) => {
+                state.hosts_in_a_row = 0;
                 let late_s = outcome.linux.edge_late_p99_s.max(outcome.linux.event_late_p99_s);
                 if late_s < MAX_LATENESS.as_secs_f64() / 4.0 {
                     state.on_punctual(beside);
@@ -495,6 +530,14 @@ impl Shared {
                 let lateness = error.lateness();
                 if let Some(lateness) = lateness {
                     late = late.and(lateness);
+                }
+                match (lateness, &error) {
+                    (_, RunError::NotTried { .. }) => {}
+                    (Some(Lateness::Hosts), _) => {
+                        state.hosts_in_a_row += 1;
+                        state.last_late = Some(error.to_string());
+                    }
+                    _ => state.hosts_in_a_row = 0,
                 }
                 if lateness.is_some_and(|last| state.tries_again(late, last)) {
                     state.on_late(beside, cuts);
@@ -845,10 +888,84 @@ mod tests {
         let mut state = State::new(None);
         let tries = |state: &State, number, how| state.tries_again(late(number, how), how);
         assert!(tries(&state, 1, Lateness::Hosts) && !tries(&state, MAX_ATTEMPTS, Lateness::Hosts));
-        state.give_up_at = Some(std::time::Instant::now());
+        let (now, hour) = (std::time::Instant::now(), std::time::Duration::from_secs(3600));
+        state.patience = Some((now, std::time::Duration::ZERO));
         assert!(!tries(&state, 1, Lateness::Hosts) && tries(&state, 1, Lateness::Unexplained));
-        state.give_up_at = Some(std::time::Instant::now() + std::time::Duration::from_secs(3600));
+        state.patience = Some((now, hour));
         assert!(tries(&state, 1, Lateness::Hosts));
+    }
+
+    #[test]
+    fn after_patience_no_cell_is_begun_while_the_host_goes_on_like_that() {
+        let second = std::time::Duration::from_secs(1);
+        let (hosts, ours) = (late(1, Lateness::Hosts), late(1, Lateness::Unexplained));
+        let never = LateAttempts::default();
+        // (seconds since the start with a patience of 30, late runs in a row, attempts, whether it is tried)
+        for (since, in_a_row, attempts, is_tried) in [
+            (10, 9, never, true),
+            (10, 9, hosts, true),
+            (35, 0, never, true),
+            (35, 2, never, true),
+            (35, 3, never, false),
+            (35, 0, hosts, false),
+            (35, 9, ours, true),
+            (55, 2, never, true),
+            (65, 0, never, true),
+            (65, 1, never, false),
+            (65, 0, ours, true),
+        ] {
+            let mut state = State::new(None);
+            state.patience = Some((std::time::Instant::now() - since * second, 30 * second));
+            (state.hosts_in_a_row, state.last_late) = (in_a_row, Some("edges came late".to_owned()));
+            let why = state.not_tried(attempts);
+            assert_eq!(why.is_none(), is_tried, "after {since} s, {in_a_row} in a row, {attempts:?}");
+            let told = why.map(|why| (why.lateness(), why.to_string().ends_with("edges came late")));
+            assert!(told.is_none_or(|told| told == (Some(Lateness::Hosts), true)), "{told:?}");
+            state.last_late = None;
+            assert!(state.not_tried(attempts).is_none(), "the host made nothing late");
+        }
+    }
+
+    #[test]
+    fn cells_run_side_by_side() {
+        let cases = cases(&[]);
+        let cells = [1, 2, 3].map(|seed| cell(&cases[0], seed));
+        let running = Arc::new((Mutex::new(0), Condvar::new()));
+        let step = move |_: &Cell<'_>, _: &Fleet| {
+            let (count, changed) = &*running;
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            changed.notify_all();
+            let wait = std::time::Duration::from_secs(20);
+            let (count, result) = changed.wait_timeout_while(count, wait, |count| *count < 3).unwrap();
+            drop(count);
+            if result.timed_out() { Err(RunError::Stopped) } else { Ok(outcome("none", 0.0)) }
+        };
+        let results = run_all_by(&step, &cells, &fleet(3), &|_, _| ()).unwrap();
+        assert_eq!(results.outcomes.iter().flatten().count(), 3, "{:?}", results.failures);
+    }
+
+    #[test]
+    fn a_host_that_has_no_time_costs_the_cells_that_are_left_no_time_either() {
+        let cases = cases(&[]);
+        let cells: Vec<Cell<'_>> = (1..=9).map(|seed| cell(&cases[0], seed)).collect();
+        let fleet = Fleet { patience: Some(std::time::Duration::ZERO), ..fleet(1) };
+        let runs = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let counter = runs.clone();
+        let step = move |_: &Cell<'_>, _: &Fleet| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let host = HostLoad { stolen: 0.3, ..HostLoad::default() };
+            Err(RunError::StoodStill { longest_s: 0.5, limit_s: 0.1, host })
+        };
+        let results = run_all_by(&step, &cells, &fleet, &|_, _| ()).unwrap();
+        assert_eq!(runs.load(Ordering::Relaxed), 1, "patience is over for long at once");
+        assert_eq!((results.failures.len(), results.repeated), (9, 0));
+        assert!(results.failures.iter().all(CellFailure::is_of_the_host));
+        let last = results.failures.last().map(CellFailure::reason).unwrap_or_default();
+        assert!(
+            last.starts_with("it was not tried: after 0 s") && last.contains("stood still for 0.500 s"),
+            "{last}"
+        );
     }
 
     #[test]

@@ -72,6 +72,28 @@ pub enum RunError {
         /// What the host did besides.
         host: HostLoad,
     },
+    /// A processor stood still.
+    #[error(
+        "this host was too busy: one of its processors stood still for {longest_s:.3} s ({limit_s:.3} s is the limit); {host}"
+    )]
+    StoodStill {
+        /// Measured, s.
+        longest_s: f64,
+        /// Limit, s.
+        limit_s: f64,
+        /// What the host did besides.
+        host: HostLoad,
+    },
+    /// The host had no time for other runs, nor for this one before.
+    #[error(
+        "it was not tried: after {patience_s:.0} s this host had no time for others either, of which the last: {last}"
+    )]
+    NotTried {
+        /// How long others were tried, s.
+        patience_s: f64,
+        /// What the last late run told.
+        last: String,
+    },
     /// More connections than are measured.
     #[error(
         "the run made more than {limit} connections, and the testbed measures no more: use fewer flows, a lower rate \
@@ -103,6 +125,7 @@ impl RunError {
             Self::Stalled { stalled_s, limit_s, host } => {
                 host.explains_loss(StdDuration::from_secs_f64((stalled_s - limit_s).max(0.0)))
             }
+            Self::StoodStill { .. } | Self::NotTried { .. } => true,
             _ => return None,
         };
         Some(if is_hosts { Lateness::Hosts } else { Lateness::Unexplained })
@@ -136,6 +159,12 @@ impl LateAttempts {
     pub fn and(self, lateness: Lateness) -> Self {
         let unexplained = self.unexplained + u32::from(lateness == Lateness::Unexplained);
         Self { number: self.number + 1, unexplained, last: Some(lateness) }
+    }
+
+    /// How the last one was late, if any was.
+    #[must_use]
+    pub fn last(self) -> Option<Lateness> {
+        self.last
     }
 
     /// True if the host is at fault: at the last attempt, or at half of them. A program that is late by

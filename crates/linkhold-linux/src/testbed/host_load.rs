@@ -46,7 +46,10 @@ pub struct HostLoad {
     /// How long a mean processor stood still then in all, s.
     #[serde(default)]
     pub still_s: f64,
-    /// The longest time for which one did, s.
+    /// As that, of the processor that did so the longest in all, s.
+    #[serde(default)]
+    pub worst_s: f64,
+    /// The longest time for which one did at once, s.
     #[serde(default)]
     pub longest_s: f64,
 }
@@ -69,10 +72,11 @@ impl HostLoad {
         self.is_much() || more_than(needed, expected / at_once) >= LIKELY
     }
 
-    /// True if it explains that so much time was lost, in however many pauses.
+    /// True if it explains that so much time was lost, in however many pauses of one processor: a program
+    /// waits for its own, and a packet crosses all of them.
     #[must_use]
     pub fn explains_loss(self, time: Duration) -> bool {
-        self.is_much() || self.still_s >= time.as_secs_f64()
+        self.is_much() || self.worst_s >= time.as_secs_f64()
     }
 
     /// True if it explains that one thing came so much later than it may.
@@ -96,11 +100,11 @@ fn more_than(count: u64, expected: f64) -> f64 {
 
 impl std::fmt::Display for HostLoad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { stolen, others, hiccups, still_s, longest_s, .. } = self;
+        let Self { stolen, others, hiccups, still_s, worst_s, longest_s, .. } = self;
         write!(
             f,
             "meanwhile other machines took {:.1} % and other programs {:.1} % of its processors' time, each of which \
-             stood still {hiccups:.0} times, {still_s:.3} s in all, {longest_s:.3} s at most",
+             stood still {hiccups:.0} times, {still_s:.3} s in all (one of them {worst_s:.3} s), {longest_s:.3} s at most",
             stolen * 100.0,
             others * 100.0
         )
@@ -144,16 +148,17 @@ impl HostMeter {
             due += now.all - before.all;
             late += now.late - before.late;
         }
-        let pauses = self.watchers.seen(|seen| seen.pauses_since(self.began)).concat();
-        let processors = self.watchers.0.len().max(1) as f64;
-        let lengths = || pauses.iter().copied();
+        let pauses = self.watchers.seen(|seen| seen.pauses_since(self.began));
+        let processors = pauses.len().max(1) as f64;
+        let still_s = || pauses.iter().map(|lengths| lengths.iter().sum::<Duration>().as_secs_f64());
         HostLoad {
             stolen: now.stolen.saturating_sub(self.start.stolen) as f64 / all,
             others: now.others.saturating_sub(self.start.others) as f64 / all,
             late: late as f64 / due.max(1) as f64,
-            hiccups: pauses.len() as f64 / processors,
-            still_s: lengths().sum::<Duration>().as_secs_f64() / processors,
-            longest_s: lengths().max().unwrap_or_default().as_secs_f64(),
+            hiccups: pauses.iter().map(Vec::len).sum::<usize>() as f64 / processors,
+            still_s: still_s().sum::<f64>() / processors,
+            worst_s: still_s().fold(0.0, f64::max),
+            longest_s: pauses.iter().flatten().max().copied().unwrap_or_default().as_secs_f64(),
         }
     }
 }
@@ -374,9 +379,9 @@ mod tests {
         assert!(!explains(0.004, 40.0, 10_000) && explains(0.009, 90.0, 10_000));
         assert!(explains(0.02, 5.0, 10_000) && !explains(0.001, 5.0, 10_000));
         assert!(HostLoad { stolen: 0.02, ..HostLoad::default() }.explains_late(10_000));
-        let still = HostLoad { still_s: 0.05, longest_s: 0.02, ..HostLoad::default() };
+        let still = HostLoad { still_s: 0.05, worst_s: 0.08, longest_s: 0.02, ..HostLoad::default() };
         let ms = Duration::from_millis;
-        assert!(still.explains_loss(ms(50)) && !still.explains_loss(ms(51)));
+        assert!(still.explains_loss(ms(80)) && !still.explains_loss(ms(81)));
         assert!(still.explains_delay(ms(20)) && !still.explains_delay(ms(21)));
     }
 

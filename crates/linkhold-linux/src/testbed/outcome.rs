@@ -52,17 +52,22 @@ pub struct Outcome {
 
 impl Outcome {
     /// Itself, unless the hosts' programs stood still for want of a processor for more than a share `most` of
-    /// the time that is counted (what comes after the warm-up). A stall falls into that time as likely as
-    /// not, and costs it that share.
+    /// the time that is counted (what comes after the warm-up), or a processor stood still for as long at
+    /// once. A stall falls into that time as likely as not, and costs it that share. A program cannot tell
+    /// that its processor was taken away, so pauses are refused by themselves: of any processor that this
+    /// process may run on, since nobody knows where what was late would have run.
     ///
     /// # Errors
-    /// [`RunError::Stalled`], and such a run counts as late.
+    /// [`RunError::Stalled`] or [`RunError::StoodStill`], and such a run counts as late.
     pub fn without_stalls(self, case: &Case, most: f64) -> Result<Self, RunError> {
         let LinuxRecord { stalled_s, host, .. } = self.linux;
         let counted_s = self.record.sim_s - case.scenario.warm_up.as_secs_f64();
         let limit_s = most * counted_s;
         if stalled_s > limit_s {
             return Err(RunError::Stalled { stalled_s, limit_s, host });
+        }
+        if host.longest_s > limit_s {
+            return Err(RunError::StoodStill { longest_s: host.longest_s, limit_s, host });
         }
         Ok(self)
     }

@@ -29,7 +29,7 @@ pub struct Late {
 pub enum By {
     /// One thing came so much later.
     Delay(Duration),
-    /// So much time was lost, in however many pauses.
+    /// So much time was lost, in however many pauses of any one processor: a packet crosses all of them.
     Loss(Duration),
 }
 

@@ -193,7 +193,7 @@ fn hold_and_release() -> Result<Timed, Unfinished> {
         &path,
         "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n",
     );
-    let capture = Capture::at(&path.bs, RADIO);
+    let captures = [Capture::at(&path.bs, WIRED), Capture::at(&path.bs, RADIO)];
     let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V4, 6200, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
@@ -208,7 +208,7 @@ fn hold_and_release() -> Result<Timed, Unfinished> {
     transfer.wait_for(transfer.received() + MEGABYTE);
     transfer.stop_and_finish();
     let host = host.load();
-    let captured = capture.finish();
+    let [came, captured] = captures.map(Capture::finish);
     let after = agent.status();
 
     assert!(during.silent && during.packets.held > 0, "{during}");
@@ -218,7 +218,8 @@ fn hold_and_release() -> Result<Timed, Unfinished> {
     let in_silence = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
     assert_eq!(in_silence, 0, "data crossed in the silence\n{}", story(&captured, frozen, 100));
     let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
-    assert_eq!(gaps(&packets), 0, "packets were lost or overtook others");
+    let before = gaps(&data(&came, ThreeHosts::SH_V4));
+    assert!(gaps(&packets) <= before, "packets were lost or overtook others");
     let late = Late::if_beyond(delay, LATE, || format!("first data {delay:?} after the silence"));
     Ok(Timed { late, host })
 }

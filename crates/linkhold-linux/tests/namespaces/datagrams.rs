@@ -23,12 +23,12 @@ use crate::radio::Radio;
 
 const PORT: u16 = 6900;
 /// Datagrams of the stream.
-const COUNT: u32 = 500;
+const COUNT: u32 = 1500;
 /// The time between two of them.
 const EVERY: Duration = Duration::from_millis(2);
 /// Half of the silence: what came in the first half of it is too old at its end.
-const MAX_AGE: Duration = Duration::from_millis(300);
-const SILENCE: Duration = Duration::from_millis(600);
+const MAX_AGE: Duration = Duration::from_millis(1000);
+const SILENCE: Duration = Duration::from_millis(2000);
 
 /// Waits until some have arrived.
 pub fn wait_for_datagrams(arrived: &AtomicUsize) {
@@ -92,8 +92,9 @@ pub fn stream(
 }
 
 /// What comes to the base station and what leaves it, at its own interfaces. A processor that the machine's
-/// host stops may lose packets between two hosts: what came from them waits in its backlog, which has room for
-/// 1000 (`net.core.netdev_max_backlog`, of the whole machine) and may be sent more than that at a silence's end.
+/// host stops may lose packets between two hosts: what came from them waits in its backlog, which has room
+/// for 1000 (`net.core.netdev_max_backlog`, of the whole machine) and may be sent more than that at a
+/// silence's end.
 pub struct Crossing(Capture, Capture);
 
 impl Crossing {
@@ -129,7 +130,7 @@ pub fn a_burst_in_a_silence() -> Outcome {
     for to in [ThreeHosts::SH_V4, ThreeHosts::SH_V6] {
         let (before, crossing) = (agent.status().packets, Crossing::start(&path));
         let arrived = Arc::new(AtomicUsize::new(0));
-        let finish = stream(&path, to, (COUNT, EVERY), Duration::from_millis(1500), &arrived);
+        let finish = stream(&path, to, (COUNT, EVERY), Duration::from_secs(4), &arrived);
         wait_for_datagrams(&arrived);
         agent.signal(r#"{"freeze":{}}"#);
         let frozen = SystemTime::now();

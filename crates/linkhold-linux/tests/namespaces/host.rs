@@ -3,6 +3,7 @@
 //! The silence is the base station's, which drops what it should forward. Segments that are under way when it
 //! begins are lost, so a sender that nobody tells finds a loss and reduces its window.
 
+use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
@@ -208,11 +209,11 @@ pub fn silences_announced_ahead() -> Outcome {
     sender.transfer.wait_for(5 * MEGABYTE);
     host.signal(r#"{"freeze":{"cause":"primary-user","for_s":0.1}}"#);
     let announce = |ahead: f64| {
-        let freeze = r#"{"freeze":{"cause":"primary-user","for_s":0.4}}"#;
+        let freeze = r#"{"freeze":{"cause":"primary-user","for_s":1.2}}"#;
         host.say(&format!(r#"{{"effective_in_s":{ahead},"event":{freeze}}}"#));
     };
-    announce(1.0);
-    announce(2.0);
+    announce(1.5);
+    announce(3.5);
     host.wait_until(|status| status.silences_timed == 1);
     let reply = host.ask(&format!(r#"{{"event":{THAW}}}"#)).expect("an answer");
     assert!(reply.note.is_some_and(|note| note.contains("no silence of cause")), "{}", host.log());
@@ -222,7 +223,7 @@ pub fn silences_announced_ahead() -> Outcome {
         host.wait_until(|status| status.windows.closed_now == 0);
     }
     // A thaw that is meant for an announced silence calls it off, and says so.
-    announce(5.0);
+    announce(30.0);
     let thaw = || host.ask(&format!(r#"{{"event":{THAW}}}"#)).expect("an answer").note;
     assert!(thaw().is_some_and(|note| note.contains("no silence of cause")), "late for the last one");
     assert!(thaw().is_some_and(|note| note.contains("is called off")), "{}", host.log());
@@ -343,6 +344,9 @@ fn maps_of_a_doctor() -> Result<Vec<std::convert::Infallible>, Unfinished> {
 }
 
 pub fn silence_leaves_windows_alone() -> Outcome {
+    /// Two looks further apart miss what the kernel does to an open window that is not used: it halves it
+    /// each RTO, 200 ms at least.
+    const LOOKS_APART: Duration = Duration::from_millis(50);
     let path = ThreeHosts::build()?;
     for freeze in ["kernel", "both"] {
         let mut host = kernel_host(&path, freeze, "")?;
@@ -377,7 +381,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             set_silence(&path, false);
             host.signal(THAW);
             // Until everything lost is mended.
+            let (looked, apart) = (Cell::new(Instant::now()), Cell::new(Duration::ZERO));
             let after = sender.wait_until("the end of the loss", |windows| {
+                apart.set(looked.replace(Instant::now()).elapsed());
                 assert!(windows.state == 0 || windows.cwnd <= before.cwnd, "{windows:?}, before {before:?}");
                 windows.state == 0
             });
@@ -401,7 +407,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 // 100 runs of Reno without a threshold, 263 of 372 once of CUBIC with one. A loss would
                 // have left another ssthresh.
                 let least = before.cwnd / 4;
-                assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
+                if apart.get() < LOOKS_APART {
+                    assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
+                }
             }
             sender.transfer.wait_for(received + 5 * MEGABYTE);
             sender.transfer.stop_and_finish();
@@ -424,6 +432,10 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     const TIMEOUTS: u8 = 3;
     /// From the signal to new data. It takes a few milliseconds; the timer alone takes more than a second.
     const AT_ONCE: Duration = Duration::from_millis(100);
+    /// From the third timeout to the fourth.
+    const NEXT_TIMEOUT: Duration = Duration::from_millis(1600);
+    /// A pause is seen from the watcher's next turn on.
+    const PAUSE_UNSEEN: Duration = Duration::from_millis(5);
     // Injected acknowledgments come in by the loopback, and nothing else of this test does.
     let deaf = |what| path.sh.run("iptables", &["-w", "10", what, "INPUT", "-i", "lo", "-j", "DROP"]);
     sender.transfer.wait_for(sender.transfer.received() + 2 * MEGABYTE);
@@ -433,18 +445,25 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     if !heard {
         deaf("-I")?;
     }
+    let looking = HostMeter::start();
     let silent = sender.wait_until("timeouts", |windows| windows.backoff >= TIMEOUTS);
-    let meter = HostMeter::start();
     let received = sender.transfer.received();
     set_silence(path, false);
-    let told = Instant::now();
+    let (waking, told) = (HostMeter::start(), Instant::now());
     host.signal(THAW);
     let woken = sender.transfer.goes_beyond(received, AT_ONCE);
-    let (after, load) = (told.elapsed(), meter.load());
+    let after = told.elapsed();
+    // One that was not woken by what it heard was late in waking; one that was, though deaf, met its own
+    // timer, because the look at its timeouts was late.
+    let (load, by) = if heard {
+        (waking.load(), AT_ONCE - PAUSE_UNSEEN)
+    } else {
+        (looking.load(), NEXT_TIMEOUT - AT_ONCE - PAUSE_UNSEEN)
+    };
     println!("heard: {heard}: woken {woken} after {after:?}, {silent:?}");
     let late = (woken != heard).then(|| Late {
         what: format!("heard: {heard}, woken: {woken}; {silent:?}, then {:?}", sender.windows()),
-        by: By::Delay(AT_ONCE),
+        by: By::Delay(by),
     });
     if !heard {
         deaf("-D")?;

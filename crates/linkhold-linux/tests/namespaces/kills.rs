@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use linkhold_linux::netns::NetNs;
+use linkhold_linux::testbed::host_load::HostMeter;
 use linkhold_linux::topology::ThreeHosts;
 use nix::sys::signal::Signal;
 
@@ -17,8 +18,8 @@ use crate::transfer::{Amount, Transfer};
 /// byte.
 const RATE: u64 = 4_000_000;
 const SETTINGS: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[silence]\nmax = \"2s\"\n";
-/// Every flow must go on within this time after a kill. It allows for late scheduling on a loaded machine,
-/// but not for an RTO that backed off.
+/// Every flow must go on within this time after a kill, unless the machine stood still for what it took more.
+/// It allows for late scheduling on a loaded machine, but not for an RTO that backed off.
 const IDLE_LIMIT: Duration = Duration::from_millis(1000);
 /// After this time without new data, the test looks at the flow while it stands still.
 const STANDSTILL: Duration = Duration::from_secs(5);
@@ -77,7 +78,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         })
         .collect();
     let (mut in_silence, mut while_starting) = (0, 0);
-    let mut idles = Vec::new();
+    let (mut idles, mut stood_still) = (Vec::new(), Vec::new());
     for number in 1..=kills {
         let mut agent = AgentProcess::spawn(&path, SETTINGS, &[]);
         let when = if number % 4 == 2 {
@@ -99,15 +100,19 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         let timeouts_before = timeouts(&path);
         let received: Vec<u64> = transfers.iter().map(Transfer::received).collect();
         agent.send_signal(Signal::SIGKILL);
-        let killed = Instant::now();
+        let (host, killed) = (HostMeter::start(), Instant::now());
         assert!(!agent.wait());
         let idle = idle(&path, &mut transfers, &received, killed);
+        let host = host.load();
         // Tells a kill that cost packets from a host that scheduled late.
         let timeouts = timeouts(&path) - timeouts_before;
         println!(
-            "kill {number:2}: {when}, every flow went on after {idle:?}, {timeouts} retransmission timeouts"
+            "kill {number:2}: {when}, every flow went on after {idle:?}, {timeouts} retransmission timeouts; {host}"
         );
         idles.push(idle);
+        if idle >= IDLE_LIMIT && !host.explains_delay(idle - IDLE_LIMIT) {
+            stood_still.push(format!("{idle:?} after kill {number} ({when}); {host}"));
+        }
         random.pause(100);
     }
     idles.sort();
@@ -129,7 +134,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
     last.send_signal(Signal::SIGTERM);
     assert!(last.wait(), "{}", last.log());
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while !processes(&path.bs).is_empty() {
         assert!(Instant::now() < deadline, "left in the base station: {}", processes(&path.bs));
         std::thread::sleep(Duration::from_millis(10));
@@ -138,8 +143,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
     drop(path);
     let left = linkhold_linux::command::run("ip", &["netns", "list"])?;
     assert!(names.iter().all(|name| !left.contains(name.as_str())), "{left}");
-    let longest = idles[idles.len() - 1];
-    assert!(longest < IDLE_LIMIT, "a flow stood still for {longest:?} after a kill");
+    assert!(stood_still.is_empty(), "a flow stood still for longer than {IDLE_LIMIT:?}: {stood_still:?}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! conntrack knows of no connection.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::topology::{HOST, RADIO, ThreeHosts, WIRED};
@@ -18,6 +18,14 @@ use crate::transfer::Transfer;
 /// Both families of a host, each with the port of its flow's far end.
 const fn far_ends(addresses: [IpAddr; 2], port: u16) -> [(IpAddr, u16); 2] {
     [(addresses[0], port), (addresses[1], port + 1)]
+}
+
+/// True if a rule of iptables' listing has dropped packets: their number is in a rule's first column.
+fn has_dropped(listing: &str) -> bool {
+    listing.lines().any(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [packets, _, "DROP", ..] => packets != "0",
+        _ => false,
+    })
 }
 
 /// What came from the far ends. Each packet must have the port of its flow and a right checksum.
@@ -47,9 +55,15 @@ pub fn copies_to_a_station() -> Outcome {
         flow.wait_for(MEGABYTE);
         // What the radio would lose, the station does not take.
         let firewall = if addr.is_ipv4() { "iptables" } else { "ip6tables" };
-        let deaf =
-            |change| path.sh.run(firewall, &["-t", "raw", change, "PREROUTING", "-p", "tcp", "-j", "DROP"]);
+        let table = |args: &[&str]| path.sh.run(firewall, &[&["-w", "10", "-t", "raw"], args].concat());
+        let deaf = |change| table(&[change, "PREROUTING", "-p", "tcp", "-j", "DROP"]);
         deaf("-A")?;
+        // What the agent forwards from now on is lost too, until the freeze.
+        let begun = Instant::now();
+        while !has_dropped(&table(&["-L", "PREROUTING", "-n", "-v", "-x"])?) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the station loses nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(Duration::from_millis(20));
         agent.say(r#"{"effective_in_s":-0.02,"event":{"freeze":{}}}"#);
         deaf("-D")?;

@@ -54,7 +54,8 @@ pub struct Datagram {
     pub number: u32,
 }
 
-/// Datagrams of UDP to an address, in the order in which they crossed. IP headers are taken to have no options.
+/// Datagrams of UDP to an address, in the order in which they crossed. IP headers are taken to have no
+/// options.
 pub fn datagrams(captured: &[Captured], to: IpAddr) -> Vec<Datagram> {
     let ip_header = if to.is_ipv4() { 20 } else { 40 };
     let numbered = captured.iter().filter_map(|packet| match parse_ip_headers(&packet.bytes) {

@@ -21,7 +21,9 @@ pub fn two_capabilities_are_enough() -> Outcome {
     let mut agent = AgentProcess::start_with(&path, "[channel]\ncapacity = \"1Gbit/s\"\n", &wrapper);
     let transfer = Transfer::start(&path.ch, &path.sh, ThreeHosts::SH_V6, 6800, STEADY);
     transfer.wait_for(MEGABYTE);
-    agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
+    agent.signal(r#"{"freeze":{}}"#);
+    agent.wait_until(|status| status.packets.held > 0);
+    agent.signal(r#"{"thaw":{}}"#);
     let status = agent.wait_until(|status| !status.silent && status.packets.held == 0);
     transfer.stop_and_finish();
     assert!(status.packets.holds > 0 && status.windows.inject_errors == 0, "{status}");

@@ -215,8 +215,9 @@ fn same_datagrams(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> An
         findings.equal(one, "flows of datagrams", count(one), count(other));
         for ((of_one, here), (of_other, there)) in datagrams(one).zip(datagrams(other)) {
             let what = |text: &str| format!("flow {}: {text}", of_one.id);
-            // By the same clock; 50 ms of a flow are what a host may be late at either end of what counts.
-            let slack = 1.0 + 0.05 * there.sent as f64 / of_other.active_s;
+            // By the same clock; 50 ms of a flow are what a host may be late at either end of what counts,
+            // and a sender whose processor stood still there is later.
+            let slack = 1.0 + (0.05 + one.host.longest_s) * there.sent as f64 / of_other.active_s;
             let more = here.sent.abs_diff(there.sent) as f64;
             findings.at_most(one, &what("datagrams sent more or fewer"), more, slack);
             let apart = (of_one.goodput_bps / of_other.goodput_bps - 1.0).abs();

@@ -107,7 +107,7 @@ fn neither_rate_nor_start(runs: &Runs, findings: &mut Findings) -> Answer {
         findings.some(one, "copies sent", one.mechanism()?.counter("copies_sent")?);
         // What docs/late.md aims at; it has 0.98 and more of kernels. What the agent keeps before the radio
         // lasts for 5 ms, so that nothing gives back a longer pause of its processor.
-        let share = one.record.totals.limit_share + one.stood_still;
+        let share = one.record.totals.limit_share + one.stood_still();
         findings.at_least(one, "goodput / limit, and this machine's pauses", share, 0.97);
         let (goodput, before) = (one.record.totals.goodput_bps, plain.record.totals.goodput_bps);
         findings.at_least(one, "goodput beside the plain router's", goodput / before, 1.2);

@@ -10,6 +10,7 @@ use libtest_mimic::{Completion, Failed};
 use linkhold_core::packet::{Direction, FlowKey, TcpFlags};
 use linkhold_core::time::Instant;
 use linkhold_linux::testbed::cells::{Cell, CellFailure, Fleet, Progress, run_all};
+use linkhold_linux::testbed::host_load::HostLoad;
 use linkhold_linux::testbed::outcome::{Completions, Outcome};
 use linkhold_linux::testbed::run::available_congestion_controls;
 use linkhold_results::{MechanismRecord, RunRecord, RunSeries};
@@ -31,14 +32,16 @@ pub struct Evidence {
     pub seed: u64,
     /// Round trip of the wire, s.
     pub rtt_s: f64,
+    /// How long its goodput is counted, s.
+    pub counted_s: f64,
     /// The contract's record.
     pub record: RunRecord,
     /// Time series and silences.
     pub series: RunSeries,
     /// Zero windows that reached the senders' hosts.
     pub zero_windows: u64,
-    /// Share of the run in which a mean processor of this machine stood still; 0 in virtual time.
-    pub stood_still: f64,
+    /// What this machine did besides; nothing in virtual time.
+    pub host: HostLoad,
     /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be
     /// wrong.
     pub applications: Option<Completions>,
@@ -58,24 +61,31 @@ impl Evidence {
         series: RunSeries,
         zero_windows: u64,
         applications: Option<Completions>,
-        still_s: f64,
+        host: HostLoad,
     ) -> Self {
         let (conditions, case) = (run.conditions, run.case.name.clone());
         let (congestion, seed) = (run.congestion, run.seed);
         let rtt_s = 2.0 * run.case.scenario.wired.one_way_delay.as_secs_f64();
-        let stood_still = still_s / record.sim_s;
+        let counted_s = record.sim_s - run.case.scenario.warm_up.as_secs_f64();
         Self {
             conditions,
             case,
             congestion,
             seed,
             rtt_s,
+            counted_s,
             record,
             series,
             zero_windows,
-            stood_still,
+            host,
             applications,
         }
+    }
+
+    /// The processor of this machine that stood still the longest did so for this share of the time that is
+    /// counted, if all of it fell there.
+    pub fn stood_still(&self) -> f64 {
+        self.host.worst_s / self.counted_s
     }
 
     /// Under the name that another plan has for the same run.
@@ -276,14 +286,18 @@ impl Bench {
         plan: &Plan,
         find: impl Fn(usize, &Run) -> Option<Result<Evidence, Missing>>,
     ) -> Result<Runs, Missing> {
-        let mut found = Vec::new();
+        let (mut found, mut no_time) = (Vec::new(), None);
         for run in runs_of(plan)? {
             let index = self.runs.iter().position(|known| known.is_same_as(&run));
-            if let Some(evidence) = index.and_then(|index| find(index, &run)) {
-                found.push(evidence?.named(&run));
+            match index.and_then(|index| find(index, &run)) {
+                Some(Ok(evidence)) => found.push(evidence.named(&run)),
+                // Behind a run that the host had no time for, there may be one that failed.
+                Some(Err(Missing::Host(reason))) => no_time = no_time.or(Some(Missing::Host(reason))),
+                Some(Err(failed)) => return Err(failed),
+                None => {}
             }
         }
-        Ok(Runs(found))
+        no_time.map_or(Ok(Runs(found)), Err)
     }
 
     fn simulate(&self, index: usize) -> Result<Evidence, String> {
@@ -320,7 +334,7 @@ fn simulate(run: &Run) -> Result<Evidence, String> {
     let mut zero_windows = ZeroWindows::default();
     let (record, series) =
         run_case_observed(&run.case, run.seed, &mut zero_windows).map_err(|error| error.to_string())?;
-    Ok(Evidence::new(run, record, series, zero_windows.0, None, 0.0))
+    Ok(Evidence::new(run, record, series, zero_windows.0, None, HostLoad::default()))
 }
 
 /// Most runs on Linux at once. A quiet host could do four times as many. On a busy one, senders and receivers
@@ -330,7 +344,8 @@ fn side_by_side() -> usize {
 }
 
 /// A run whose hosts stood still for a greater share of the time counted tells of this machine's other work.
-/// The strictest check allows a twentieth of the goodput: a stall may take three fifths of that.
+/// A check that allows a twentieth of the goodput leaves a stall three fifths of that; what allows less
+/// counts stalls itself ([`Evidence::stood_still`]).
 const MOST_STALLED: f64 = 0.03;
 
 fn measure(
@@ -346,10 +361,19 @@ fn measure(
         .collect();
     let results = run_all(&cells, &fleet(stop)?, &tell_lateness).map_err(|error| error.to_string())?;
     nothing_is_left()?;
-    println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
+    let undecided = results.failures.iter().filter(|failure| failure.is_of_the_host()).count();
+    println!(
+        "{} runs on Linux took {:.0} s; {} were made again, and for {undecided} this host had no time",
+        wanted.len(),
+        began.elapsed().as_secs_f64(),
+        results.repeated
+    );
     let evidence = |(place, (run, outcome)): (usize, (&Run, Option<Outcome>))| match outcome {
+        Some(Outcome { linux, record, .. }) if linux.host.worst_s > MOST_STALLED * record.sim_s => {
+            Err(Missing::Host(format!("case {}: too many pauses; {}", run.case.name, linux.host)))
+        }
         Some(Outcome { record, linux, series }) => {
-            Ok(Evidence::new(run, record, series, linux.zero_windows, linux.completions, linux.host.still_s))
+            Ok(Evidence::new(run, record, series, linux.zero_windows, linux.completions, linux.host))
         }
         None => Err(results.failures.iter().find(|failure| failure.cell == place).map_or_else(
             || Missing::Failed(format!("{}: no result, and no reason", run.case.name)),

@@ -12,14 +12,14 @@ mod watcher;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use linkhold_linux::agent::{AgentError, Recording};
 use linkhold_linux::testbed::cells::missing_requirement;
-use linkhold_linux::testbed::error::{LateAttempts, RunError, TrafficError};
+use linkhold_linux::testbed::error::{LateAttempts, Lateness, RunError, TrafficError};
 use linkhold_linux::testbed::outcome::Outcome;
 use linkhold_linux::testbed::run::{Options, run};
 use linkhold_results::Program;
@@ -30,7 +30,7 @@ use nix::unistd::Pid;
 /// A test that may find that it cannot be made here.
 type Answer = Result<Completion, Failed>;
 /// How often a run is made anew whose air was late, because this machine had other things to do.
-const ATTEMPTS: usize = 6;
+const ATTEMPTS: u32 = 6;
 /// As in the plans: hosts that stood still for a greater share of the time counted tell of this machine's
 /// other work.
 const MOST_STALLED: f64 = 0.03;
@@ -56,6 +56,8 @@ fn main() -> ExitCode {
             }
         };
     }
+    // The time counts from here.
+    is_out_of_patience();
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
@@ -140,27 +142,56 @@ fn options() -> Result<Options, Failed> {
     })
 }
 
+/// After so long no run is made again, in any test, that was late because this machine had other things to
+/// do.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// After so many such runs in a row, and [`PATIENCE`], none is made for the first time either.
+const IN_A_ROW: usize = 3;
+
+/// The runs in a row, of all tests, that this machine had no time for, and what the last one told.
+static NO_TIME: Mutex<(usize, String)> = Mutex::new((0, String::new()));
+
+/// True when the tests have gone on for longer than [`PATIENCE`], which begins with the first call.
+fn is_out_of_patience() -> bool {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    BEGAN.get_or_init(Instant::now).elapsed() > PATIENCE
+}
+
 /// The run of the first case of a scenario, made again if its air was late or its hosts stood still. `Err` in
 /// it: this machine had other things to do each time.
 fn in_time(text: &str) -> Result<Result<Outcome, Completion>, Failed> {
     let scenario = Scenario::from_toml(text, "test.toml", &[])?;
-    let (mut last, mut late) = (None, LateAttempts::default());
-    for _ in 0..ATTEMPTS {
+    let no_time = || NO_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let (IN_A_ROW.., last) = &*no_time()
+        && is_out_of_patience()
+    {
+        let why = format!("it was not tried: this machine had no time for others, of which the last: {last}");
+        return Ok(Err(Completion::ignored_with(why)));
+    }
+    let mut late = LateAttempts::default();
+    loop {
         let case = &scenario.cases()[0];
         let result = run(case, 1, &options()?).and_then(|outcome| outcome.without_stalls(case, MOST_STALLED));
         nothing_is_left()?;
-        match result {
-            Ok(outcome) => return Ok(Ok(outcome)),
-            Err(error) => match error.lateness() {
-                Some(lateness) => (last, late) = (Some(error), late.and(lateness)),
-                None => return Err(error.to_string().into()),
-            },
+        let error = match result {
+            Ok(outcome) => {
+                no_time().0 = 0;
+                return Ok(Ok(outcome));
+            }
+            Err(error) => error,
+        };
+        let Some(lateness) = error.lateness() else { return Err(error.to_string().into()) };
+        late = late.and(lateness);
+        let is_hosts = lateness == Lateness::Hosts;
+        let in_a_row = no_time().0;
+        *no_time() = if is_hosts { (in_a_row + 1, error.to_string()) } else { (0, String::new()) };
+        if late.number >= ATTEMPTS || (is_hosts && is_out_of_patience()) {
+            return if late.are_the_hosts() {
+                Ok(Err(Completion::ignored_with(error.to_string())))
+            } else {
+                Err(error.to_string().into())
+            };
         }
-    }
-    match last {
-        Some(error) if late.are_the_hosts() => Ok(Err(Completion::ignored_with(error.to_string()))),
-        Some(error) => Err(error.to_string().into()),
-        None => Err("no attempt was made".into()),
     }
 }
 
