@@ -112,14 +112,15 @@ pub fn wired_pipes(scenario: &ResolvedScenario, seed: u64) -> [WiredPipe; 2] {
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
         Mac::Shared | Mac::Dcf(_) | Mac::Ieee802154(_) => Sharing::Shared,
-        // With TDD each direction has a part of each frame, and the air has taken the rest off its capacity.
+        // With TDD each direction has a part of each frame, and the air has taken what carries no packets off
+        // its capacity. The packets' MAC headers are not among that.
         Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
     let mut limit = GoodputLimit::new(sharing, frame_times(&scenario.radio), scenario.wired.rate);
-    for FlowKind { direction, station, ip_header, transport, tcp } in plan.kinds() {
+    for FlowKind { direction, station, ip_header, transport, mean_datagram, tcp } in plan.kinds() {
         match transport {
             Transport::Tcp => limit.add(direction, station, ip_header, &tcp),
-            Transport::Udp { datagram } => limit.add_udp(direction, station, ip_header, datagram),
+            Transport::Udp { .. } => limit.add_udp(direction, station, ip_header, mean_datagram),
             Transport::Quic { datagram } => limit.add_quic(direction, station, ip_header, datagram),
         }
     }
@@ -129,8 +130,10 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
 fn frame_times(radio: &AirConfig) -> FrameTimes {
     match (&radio.mac, radio.air_time) {
         (Mac::Ieee802154(mac), _) => FrameTimes::Contended(*mac),
-        (Mac::Trace(_) | Mac::Grants(_), _) => FrameTimes::PerByte,
-        (Mac::Shared | Mac::Duplex, AirTimeModel::PerByte) => FrameTimes::PerByte,
+        (Mac::Grants(grants), _) => FrameTimes::PerByte { header: grants.header },
+        (Mac::Trace(_), _) | (Mac::Shared | Mac::Duplex, AirTimeModel::PerByte) => {
+            FrameTimes::PerByte { header: 0 }
+        }
         (Mac::Dcf(_), _) | (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
             // A rate that the model does not know is refused when the air is built, so no run asks for its
             // limit.

@@ -13,6 +13,9 @@
 //! duplex, trace:  share = p / W
 //!   both ways:    share = r p / (r W + A)      in each direction, where data flows in both
 //! ```
+//! Where stations wait for grants, W and A include the MAC's header. A packet that is cut in pieces has one
+//! for each, of which the limit counts one.
+//!
 //! Where each frame is an exchange with costs of its own (`802.11a`), a packet of length L takes a mean time
 //! t(L) on a channel. There the limit is a sum over channels: the time usable on the channel, times the rate
 //! at which payload passes, which is the share above with t(W) for W and t(A) for A.
@@ -71,7 +74,10 @@ pub enum Sharing {
 #[derive(Clone, Debug)]
 pub enum FrameTimes {
     /// By its bytes.
-    PerByte,
+    PerByte {
+        /// What the MAC puts around each packet, bytes.
+        header: u32,
+    },
     /// By its exchange, with the times of each channel.
     ByChannel(Vec<AirTime>),
     /// By the exchange of radios that contend.
@@ -162,11 +168,11 @@ impl GoodputLimit {
         self.add_lengths(direction, station, lengths);
     }
 
-    /// Adds a kind of UDP flow, whose datagrams carry `datagram` bytes.
-    pub fn add_udp(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: u32) {
+    /// Adds a kind of UDP flow, whose datagrams carry `datagram` bytes in the mean.
+    pub fn add_udp(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: f64) {
         let headers = ip_header + UDP_HEADER;
-        let payload = f64::from(datagram);
-        let lengths = Lengths { headers, payload, wire: f64::from(headers) + payload, acks: None };
+        let wire = f64::from(headers) + datagram;
+        let lengths = Lengths { headers, payload: datagram, wire, acks: None };
         self.add_lengths(direction, station, lengths);
     }
 
@@ -209,8 +215,10 @@ impl GoodputLimit {
         with_acks: bool,
     ) -> f64 {
         match &self.times {
-            FrameTimes::PerByte => {
-                self.capacity(air)[side] * mean(flows.map(|flow| flow.share(with_acks, |bytes| bytes)))
+            FrameTimes::PerByte { header } => {
+                let header = f64::from(*header);
+                let shares = flows.map(|flow| flow.share(with_acks, |bytes| bytes + header));
+                self.capacity(air)[side] * mean(shares)
             }
             FrameTimes::ByChannel(times) => {
                 let own = self.station.and_then(|station| air.station_usable.get(station as usize));
@@ -311,7 +319,8 @@ mod tests {
             (Sharing::Shared, 24e6 * 2.0 * 1448.0 / (2.0 * 1500.0 + 52.0)),
             (Sharing::Separate, 24e6 * 1448.0 / 1500.0),
         ] {
-            let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
+            let mut limit =
+                GoodputLimit::new(sharing, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
             limit.add(Direction::Downlink, 1, 20, &tcp);
             assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
         }
@@ -321,13 +330,26 @@ mod tests {
     fn udp_pays_for_its_own_header_and_for_no_ack() {
         let air = ten_seconds_of(240_000_000);
         for sharing in [Sharing::Shared, Sharing::Separate] {
-            for (ip_header, payload) in [(20, 1472), (40, 1452), (20, 100)] {
-                let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
+            for (ip_header, payload) in [(20, 1472.0), (40, 1452.0), (20, 100.0)] {
+                let mut limit =
+                    GoodputLimit::new(sharing, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
                 limit.add_udp(Direction::Downlink, 1, ip_header, payload);
-                let (payload, headers) = (f64::from(payload), f64::from(ip_header) + 8.0);
+                let headers = f64::from(ip_header) + 8.0;
                 let want = 24e6 * payload / (payload + headers);
                 assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
             }
+        }
+    }
+
+    #[test]
+    fn what_the_mac_puts_around_a_packet_takes_its_part_of_the_air_and_none_of_the_wire() {
+        let tcp = TcpConfig::linux(Congestion::Cubic);
+        let times = FrameTimes::PerByte { header: 500 };
+        for (wire_mbps, want) in [(100, 24e6 * 1448.0 / 2000.0), (10, 10e6 * 1448.0 / 1500.0)] {
+            let wire = BitRate::from_mbps(wire_mbps);
+            let mut limit = GoodputLimit::new(Sharing::Separate, times.clone(), wire);
+            limit.add(Direction::Downlink, 1, 20, &tcp);
+            assert!((limit.bps(&ten_seconds_of(240_000_000)) - want).abs() < 1.0, "{wire_mbps} Mbit/s");
         }
     }
 
@@ -338,7 +360,8 @@ mod tests {
             (Sharing::Shared, 24e6 * 2.0 * 1439.0 / (2.0 * 1500.0 + 65.0)),
             (Sharing::Separate, 24e6 * 1439.0 / 1500.0),
         ] {
-            let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
+            let mut limit =
+                GoodputLimit::new(sharing, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
             limit.add_quic(Direction::Downlink, 1, 20, 1472);
             assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
         }
@@ -348,10 +371,12 @@ mod tests {
     fn the_wire_bounds_it_and_one_stations_own_sensing_counts() {
         let tcp = TcpConfig::linux(Congestion::Cubic);
         let air = ten_seconds_of(240_000_000);
-        let mut limit = GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte, BitRate::from_mbps(10));
+        let mut limit =
+            GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(10));
         limit.add(Direction::Downlink, 0, 20, &tcp);
         assert!((limit.bps(&air) - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
-        let mut limit = GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte, BitRate::from_mbps(100));
+        let mut limit =
+            GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
         limit.add(Direction::Downlink, 0, 20, &tcp);
         assert!((limit.bps(&air) - 12e6 * 1448.0 / 1500.0).abs() < 1.0);
         limit.add(Direction::Downlink, 1, 20, &tcp);
@@ -426,7 +451,8 @@ mod tests {
 
     #[test]
     fn without_flows_or_time_there_is_nothing_to_deliver() {
-        let mut limit = GoodputLimit::new(Sharing::Shared, FrameTimes::PerByte, BitRate::from_mbps(100));
+        let mut limit =
+            GoodputLimit::new(Sharing::Shared, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
         assert_eq!(limit.bps(&ten_seconds_of(1)), 0.0);
         limit.add(Direction::Uplink, 0, 40, &TcpConfig::linux(Congestion::Reno));
         assert_eq!(limit.bps(&AirAccounting::default()), 0.0);

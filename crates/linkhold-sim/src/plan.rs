@@ -356,10 +356,26 @@ impl Plan {
                 station: *station,
                 ip_header,
                 transport: group.transport,
+                mean_datagram: mean_datagram(group),
                 tcp: tcp.clone(),
             })
         })
     }
+}
+
+/// Payload of a group's datagrams in the mean, bytes; 0 with TCP. Each write of the application is cut by
+/// itself.
+fn mean_datagram(group: &FlowGroup) -> f64 {
+    let most = match group.transport {
+        Transport::Tcp => return 0.0,
+        Transport::Udp { datagram } | Transport::Quic { datagram } => u64::from(datagram.max(1)),
+    };
+    let chunk = match &group.source {
+        Source::Paced { chunk, .. } => chunk.0,
+        Source::Media(media) => media.chunk.0,
+        Source::Bulk | Source::Finite(_) | Source::Web(_) => most,
+    };
+    chunk as f64 / chunk.div_ceil(most).max(1) as f64
 }
 
 /// What the goodput limit depends on in a flow.
@@ -373,6 +389,8 @@ pub struct FlowKind {
     pub ip_header: u32,
     /// What carries its data.
     pub transport: Transport,
+    /// Payload of its datagrams in the mean, bytes, with UDP.
+    pub mean_datagram: f64,
     /// Both ends' TCP.
     pub tcp: TcpConfig,
 }

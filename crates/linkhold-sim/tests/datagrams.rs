@@ -59,6 +59,28 @@ fn udp(record: &RunRecord) -> &UdpRecord {
     record.flows[1].udp.as_ref().expect("it is a UDP flow")
 }
 
+/// Each write of the application is cut by itself, so small writes make small datagrams, and headers take
+/// more.
+#[test]
+fn the_limit_is_of_the_datagrams_that_are_sent() {
+    for (chunk, lengths) in [(160.0, 160.0 / 188.0), (1472.0, 1472.0 / 1500.0), (2000.0, 1000.0 / 1028.0)] {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"s\"\nduration = \"4s\"\n[radio]\nmac = \"duplex\"\n\
+             phy_rate = \"24Mbit/s\"\nmac_efficiency = 1\n[[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\n\
+             source = {{ rate = \"30Mbit/s\", chunk = \"{chunk}B\" }}\n"
+        );
+        let scenario =
+            Scenario::parse(&text, "s.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+        let record = run_case(&scenario.cases()[0], 1).expect("the scenario is valid").0;
+        let (limit, wanted) = (record.link.goodput_limit_bps, 24e6 * lengths);
+        assert!((limit / wanted - 1.0).abs() < 1e-6, "{chunk}: {limit}, not {wanted}");
+        let share = record.totals.limit_share;
+        // Of a write that is cut, the longer datagram comes first and finds the queue's last place more
+        // often.
+        assert!((0.99..=1.01).contains(&share), "{chunk}: {share}");
+    }
+}
+
 /// Share of the limit that the download has.
 fn share(record: &RunRecord) -> f64 {
     record.flows[0].goodput_bps / record.link.goodput_limit_bps

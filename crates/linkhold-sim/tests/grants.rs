@@ -69,6 +69,20 @@ fn the_access_takes_its_frames_and_a_bulk_download_comes_near_its_limit() {
     assert!((0.035..0.041).contains(&delay), "{delay}");
 }
 
+/// What the MAC puts around each packet takes its part of the air. The limit leaves out what a packet has
+/// more of that where it is cut at a subframe's end, here every third or fourth.
+#[test]
+fn the_limit_counts_the_macs_headers() {
+    let bulk = "[[flows]]\ndirection = \"downlink\"\n";
+    let with =
+        |header: u32| run(&scenario("802.16", &format!("grants = {{ header = \"{header}B\" }}"), bulk), 1);
+    let [none, much] = [0, 500].map(with);
+    let ratio = much.link.goodput_limit_bps / none.link.goodput_limit_bps;
+    assert!((ratio - 1500.0 / 2000.0).abs() < 1e-6, "{ratio}");
+    let shares = [none.totals.limit_share, much.totals.limit_share];
+    assert!(shares[0] > 0.99 && shares[1] > 0.85 && shares.iter().all(|share| *share <= 1.0), "{shares:?}");
+}
+
 #[test]
 fn an_ack_of_a_host_slower_than_the_gap_between_the_subframes_waits_a_frame_longer() {
     // 48 KiB go around in a whole number of frames. The gap after the downlink subframe is 121.2 us long.
