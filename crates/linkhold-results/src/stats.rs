@@ -89,6 +89,9 @@ fn t_quantile_975(n: usize) -> Option<f64> {
     StudentsT::new(0.0, 1.0, (n - 1) as f64).ok().map(|t| t.inverse_cdf(0.975))
 }
 
+/// What is smaller than this share of a value is its rounding.
+pub(crate) const ROUNDING: f64 = 1e-9;
+
 /// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module), whose lower
 /// end is never below zero. `None` if the baseline's mean is zero or not finite. A ratio that is not positive
 /// has an interval only if no pair differs from it.
@@ -103,7 +106,9 @@ pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
     }
     let ci95 = t_quantile_975(pairs.len()).and_then(|t| {
         let residuals: f64 = pairs.iter().map(|(x, y)| (y - ratio * x).powi(2)).sum();
-        if residuals == 0.0 {
+        // Seeds that gave the same run differ by the rounding of `ratio * x` at most.
+        let values: f64 = pairs.iter().map(|(_, y)| y.powi(2)).sum();
+        if residuals.sqrt() <= ROUNDING * values.sqrt() {
             return Some([ratio, ratio]);
         }
         let deviation = (residuals / ((n - 1.0) * n)).sqrt() / base.abs();
@@ -450,6 +455,9 @@ mod tests {
     #[test]
     fn a_baseline_of_zero_has_no_ratio() {
         assert_eq!(paired_ratio(&[(0.0, 3.0), (0.0, 4.0)]), None);
+        // 49 times the nearest number to 1/49 is not 1: equal seeds leave a rounding, and no interval.
+        let (ratio, ci95) = paired_ratio(&[(49.0, 1.0), (49.0, 1.0)]).unwrap();
+        assert_eq!(ci95, Some([ratio, ratio]));
         assert_eq!(paired_ratio(&[]), None);
     }
 

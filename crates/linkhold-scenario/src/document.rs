@@ -449,6 +449,9 @@ pub(crate) fn apply_set(document: &mut Node, set: &Table, case: &str, sources: &
                 Some("change what the run depends on, for example \"router.limit\"")
             }
             "seed" => Some("write seed at the top of the file: cases are compared seed by seed"),
+            "warm_up" => {
+                Some("write warm_up at the top of the file: what cases carry is compared over the same time")
+            }
             _ => None,
         };
         if let Some(instead) = instead {

@@ -173,11 +173,15 @@ fn told(scenario: &ResolvedScenario) -> String {
     }
     if let Mac::Trace(link) = &radio.mac {
         let late = link.detection_delay;
-        let more = match told::describe(radio) {
+        let more = match told::describe_gaps(radio) {
             None => String::new(),
             Some(more) => format!(", and counted from then: {more}"),
         };
-        return format!("a silence {late} after it begins, its end {late} late{more}; nobody tells the rate");
+        let others = told_of_quiet_periods(radio).map_or(String::new(), |others| format!("; {others}"));
+        let what = if others.is_empty() { "a silence" } else { "a gap of the trace" };
+        return format!(
+            "{what} {late} after it begins, its end {late} late{more}{others}; nobody tells the rate"
+        );
     }
     if let Mac::Ieee802154(mac) = &radio.mac {
         return told_by_overhearing(radio, mac);
@@ -208,6 +212,20 @@ fn told(scenario: &ResolvedScenario) -> String {
             format!("{told}; the SNR every {interval}, {delay} late, with an error of {error_db} dB")
         }
     }
+}
+
+/// What is told of quiet periods, where there are any beside a trace's gaps.
+fn told_of_quiet_periods(radio: &AirConfig) -> Option<String> {
+    let own = radio.station_sensing.iter().map(|own| &own.sensing);
+    let mut schedules = radio.sensing.iter().chain(own).peekable();
+    schedules.peek()?;
+    let is_announced = schedules.any(|own| own.announced);
+    Some(match (is_announced, told::describe(radio)) {
+        (true, None) => "quiet periods ahead".to_owned(),
+        (true, Some(more)) => format!("quiet periods ahead, {more}"),
+        (false, None) => "quiet periods at their first moment".to_owned(),
+        (false, Some(more)) => more,
+    })
 }
 
 /// Where the SNR comes from, and what it does to frames.

@@ -5,7 +5,7 @@
 use linkhold_core::time::Duration;
 use linkhold_core::units::Fraction;
 use linkhold_radio::signals::MAX_FALSE_PER_MINUTE;
-use linkhold_radio::{AirConfig, Mac, SignalsConfig, SwitchPolicy, ToldConfig};
+use linkhold_radio::{AirConfig, SignalsConfig, SwitchPolicy, ToldConfig};
 
 use crate::file::{File, MacName, Told};
 use crate::read::{At, Reader, Spot};
@@ -146,9 +146,9 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
 }
 
 /// Says where what is told of a radio's silences differs from the plain case: each beginning and each end at
-/// once, and nothing more. `None` if nothing differs.
+/// once, and nothing more. `None` if nothing differs. A trace's gaps are not among them.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
-    let SignalsConfig { sensing, switching, gaps, .. } = &radio.signals;
+    let SignalsConfig { sensing, switching, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();
     let mut others_exact = false;
     // What a radio notices late it can tell no sooner.
@@ -199,12 +199,16 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     if !radio.switching.scripted.is_empty() || radio.switching.policy == SwitchPolicy::OnPrimaryUser {
         part("channel switches", switching, false);
     }
-    if matches!(radio.mac, Mac::Trace(_)) {
-        part("silences", &ToldConfig { length_known: false, ..*gaps }, false);
-    }
     let parts: Vec<String> = noticed_late.into_iter().chain(parts).collect();
     let others = if others_exact { "; other silences at their first moment" } else { "" };
     (!parts.is_empty()).then(|| parts.join("; ") + others)
+}
+
+/// As [`describe`], of a trace's gaps, which are noticed by their length before anything is told of them.
+pub(crate) fn describe_gaps(radio: &AirConfig) -> Option<String> {
+    let told = ToldConfig { length_known: false, ..radio.signals.gaps };
+    let is_usual = told.is_exact() && !told.start_known;
+    (!is_usual).then(|| format!("silences {}", one(&told)))
 }
 
 fn end(late: Duration) -> String {

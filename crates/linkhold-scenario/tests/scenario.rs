@@ -159,6 +159,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "cases[0].set.\"seed\": a case cannot change `seed`; write seed at the top",
         ),
         (
+            "[[cases]]\nname = \"a\"\nset = { warm_up = \"1s\" }",
+            "cases[0].set.\"warm_up\": a case cannot change `warm_up`; write warm_up at the top",
+        ),
+        (
             "[tcp]\nprofile = \"linux\"\ncongestion = \"cubik\"",
             "dir/s.toml:11:14: tcp.congestion: \"cubik\" is not known here; did you mean \"cubic\"?",
         ),

@@ -39,6 +39,31 @@ fn without_a_word_a_burst_is_noticed_late_and_all_is_told_as_it_is_noticed() {
     assert!(told.of_user(0).is_exact() && told.sensing.is_exact());
 }
 
+/// Quiet periods over a trace are told as anywhere; only its gaps are noticed by their length first.
+#[test]
+fn the_summary_of_a_trace_counts_nothing_from_a_gap_but_the_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("down"), "1\n2\n500\n").expect("written");
+    let path = folder.path().join("s.toml");
+    let told = |more: &str| {
+        let trace = "mac = \"trace\"\n[radio.trace]\ndown = \"down\"\ndetection_delay = \"20ms\"\n";
+        let text = format!(
+            "{HEAD}[radio]\nstations = 2\n{trace}{more}[[cases]]\nname = \"d\"\nmechanism = \"dsasync\"\n"
+        );
+        std::fs::write(&path, text).expect("written");
+        let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let facts = scenario.facts();
+        facts.into_iter().find(|(label, _)| label == "told").expect("a mechanism is told").1
+    };
+    let gaps = "20ms after it begins, its end 20ms late";
+    assert_eq!(told(""), format!("a silence {gaps}; nobody tells the rate"));
+    let sensing = "[radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n";
+    let quiet = told(&format!("{sensing}told = {{ late = \"5ms\" }}\n"));
+    let wanted = format!("a gap of the trace {gaps}; quiet periods ahead, quiet periods 5ms late");
+    assert!(quiet.starts_with(&wanted), "{quiet}");
+    assert!(!quiet.contains("counted from then"), "{quiet}");
+}
+
 #[test]
 fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_out() {
     let told = signals(&format!(

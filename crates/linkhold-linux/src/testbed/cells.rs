@@ -448,7 +448,7 @@ impl State {
         let is_over = self.is_beyond(1.0) && (goes_on || late.last() == Some(Lateness::Hosts));
         // One that may be late by itself has all its attempts.
         let may_be_ours = late.last() == Some(Lateness::Unexplained);
-        (is_over && !may_be_ours).then(|| RunError::NotTried { patience_s: patience.as_secs_f64(), last })
+        (is_over && !may_be_ours).then_some(RunError::NotTried { patience_s: patience.as_secs_f64(), last })
     }
 
     /// The next cell, if it may run now.

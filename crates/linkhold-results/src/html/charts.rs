@@ -12,7 +12,7 @@ use super::escape;
 use crate::offer::{Offer, Offers};
 use crate::record::{Figure, FigureRow, RunReport};
 use crate::series::{RunSeries, SilenceRecord};
-use crate::stats::{Metric, estimate};
+use crate::stats::{Metric, ROUNDING, estimate};
 
 const COLOURS: [&str; 16] = [
     "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#332288",
@@ -433,11 +433,8 @@ fn paper_cases(rows: &[&FigureRow], label: &str) -> Value {
     out
 }
 
-/// An interval of less than this share of the number is what rounding leaves of equal seeds. An axis would be
-/// scaled to it.
-const ROUNDING: f64 = 1e-9;
-
 fn error_bars(rows: &[&&FigureRow]) -> Value {
+    // An axis would be scaled to what rounding leaves of equal seeds.
     let length = |row: &FigureRow, length: f64| {
         if length < ROUNDING * row.measured.abs() { 0.0 } else { length }
     };

@@ -215,8 +215,10 @@ fn against(row: &CompareRow) -> String {
     let baseline = escape(&row.baseline);
     match (row.ratio, row.ci95) {
         (Some(ratio), Some([low, high])) => {
-            let meaning = if low >= high {
-                "all seeds gave the same run, so that chance was not tried"
+            let meaning = if low >= high && ratio == 1.0 {
+                "every seed gave the same with both"
+            } else if low >= high {
+                "every seed gave the same ratio, so that chance was not tried"
             } else if low > 1.0 {
                 "more than chance explains"
             } else if high < 1.0 {
@@ -268,8 +270,11 @@ mod tests {
         };
         assert!(
             against(&row(0.995, 0.995))
-                .ends_with("all seeds gave the same run, so that chance was not tried.")
+                .ends_with("every seed gave the same ratio, so that chance was not tried.")
         );
+        // Two cases that behave alike, whatever the seeds do.
+        let alike = CompareRow { value: 1.0, ratio: Some(1.0), ..row(1.0, 1.0) };
+        assert!(against(&alike).ends_with("every seed gave the same with both."));
         assert!(against(&row(0.99, 0.999)).contains("less than the baseline, and more than chance"));
     }
 
