@@ -152,7 +152,13 @@ impl GoodputLimit {
     }
 
     /// Adds a kind of TCP flow.
-    pub fn add(&mut self, direction: Direction, station: u32, ip_header: u32, tcp: &TcpConfig) {
+    pub fn add(
+        &mut self,
+        direction: Direction,
+        station: impl Into<Option<u32>>,
+        ip_header: u32,
+        tcp: &TcpConfig,
+    ) {
         let options = if tcp.timestamps { 12.0 } else { 0.0 };
         let headers = ip_header + TCP_HEADER;
         let header = f64::from(headers);
@@ -165,31 +171,44 @@ impl GoodputLimit {
         };
         let acks = Some(Acks { len: header + options, per_ack });
         let lengths = Lengths { headers, payload, wire: header + options + payload, acks };
-        self.add_lengths(direction, station, lengths);
+        self.add_lengths(direction, station.into(), lengths);
     }
 
     /// Adds a kind of UDP flow, whose datagrams carry `datagram` bytes in the mean.
-    pub fn add_udp(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: f64) {
+    pub fn add_udp(
+        &mut self,
+        direction: Direction,
+        station: impl Into<Option<u32>>,
+        ip_header: u32,
+        datagram: f64,
+    ) {
         let headers = ip_header + UDP_HEADER;
         let wire = f64::from(headers) + datagram;
         let lengths = Lengths { headers, payload: datagram, wire, acks: None };
-        self.add_lengths(direction, station, lengths);
+        self.add_lengths(direction, station.into(), lengths);
     }
 
     /// Adds a kind of QUIC flow, whose full datagrams have `datagram` bytes.
-    pub fn add_quic(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: u32) {
+    pub fn add_quic(
+        &mut self,
+        direction: Direction,
+        station: impl Into<Option<u32>>,
+        ip_header: u32,
+        datagram: u32,
+    ) {
         let headers = ip_header + UDP_HEADER;
         let payload = f64::from(datagram.saturating_sub(QUIC_PACKET + QUIC_STREAM));
         let acks = Some(Acks { len: f64::from(headers + QUIC_PACKET + QUIC_ACK), per_ack: 2.0 });
         let lengths = Lengths { headers, payload, wire: f64::from(headers + datagram), acks };
-        self.add_lengths(direction, station, lengths);
+        self.add_lengths(direction, station.into(), lengths);
     }
 
-    fn add_lengths(&mut self, direction: Direction, station: u32, lengths: Lengths) {
+    /// Of a flow whose ends the seed draws, no station's own silences count.
+    fn add_lengths(&mut self, direction: Direction, station: Option<u32>, lengths: Lengths) {
         let first = self.flows.iter().all(Vec::is_empty);
-        self.station = if first || self.station == Some(station) { Some(station) } else { None };
+        self.station = if first || self.station == station { station } else { None };
         if direction == Direction::Uplink {
-            self.uplink_senders.insert(station);
+            self.uplink_senders.extend(station);
         }
         self.flows[side(direction)].push(lengths);
     }
@@ -380,6 +399,11 @@ mod tests {
         limit.add(Direction::Downlink, 0, 20, &tcp);
         assert!((limit.bps(&air) - 12e6 * 1448.0 / 1500.0).abs() < 1.0);
         limit.add(Direction::Downlink, 1, 20, &tcp);
+        assert!((limit.bps(&air) - 24e6 * 1448.0 / 1500.0).abs() < 1.0);
+        // Ends that the seed draws are nobody's, and so not station 0's.
+        let mut limit =
+            GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte { header: 0 }, BitRate::from_mbps(100));
+        limit.add(Direction::Downlink, None, 20, &tcp);
         assert!((limit.bps(&air) - 24e6 * 1448.0 / 1500.0).abs() < 1.0);
     }
 

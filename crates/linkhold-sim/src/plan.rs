@@ -350,10 +350,11 @@ impl Plan {
                 }
             };
             // Where the seed draws the ends, any node may be the sender.
-            let stations = if group.stations.is_empty() { &[0][..] } else { &group.stations };
-            stations.iter().map(move |station| FlowKind {
+            let drawn = group.stations.is_empty().then_some(None);
+            let stations = group.stations.iter().map(|station| Some(*station)).chain(drawn);
+            stations.map(move |station| FlowKind {
                 direction: group.direction,
-                station: *station,
+                station,
                 ip_header,
                 transport: group.transport,
                 mean_datagram: mean_datagram(group),
@@ -383,8 +384,8 @@ fn mean_datagram(group: &FlowGroup) -> f64 {
 pub struct FlowKind {
     /// Which way its data goes.
     pub direction: Direction,
-    /// The station at its radio end.
-    pub station: u32,
+    /// The station at its radio end; `None` where the seed draws it.
+    pub station: Option<u32>,
     /// Length of its IP header, bytes.
     pub ip_header: u32,
     /// What carries its data.
