@@ -126,6 +126,27 @@ def test_a_part_of_the_time_can_be_shown(result):
     assert not lines(figure, "none")
 
 
+OFTEN_SILENT = """
+schema = "linkhold.scenario/1"
+name = "often-silent"
+duration = "60s"
+[radio]
+phy_rate = "2Mbit/s"
+[radio.sensing]
+period = "50ms"
+duration = "25ms"
+[[flows]]
+direction = "downlink"
+"""
+
+
+def test_a_part_of_a_long_run_shows_each_silence_by_itself():
+    result = linkhold.run(OFTEN_SILENT)
+    # 25 ms are less than a two-thousandth of the run, and much more than one of what is shown.
+    figure = linkhold.plots.goodput(result, start_s=59.0, end_s=60.0)
+    assert len(figure.axes[0].patches) in (20, 21)
+
+
 def test_a_time_without_a_whole_interval_is_refused(result):
     with pytest.raises(ValueError, match="start_s = 0 to end_s = 0.05 no interval"):
         linkhold.plots.goodput(result, end_s=0.05)

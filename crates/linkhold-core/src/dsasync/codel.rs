@@ -8,9 +8,10 @@
 //! Queue: good → above target (for less than an interval) → dropping → good.
 //!
 //! Deviations: a packet that waited for five intervals is dropped at once. The control law alone takes
-//! minutes to master a sender that does not react (its drops grow by the square root), and all the while the
-//! sender's packets, which nobody wants any more, take their share of the radio. Congestion is not marked in
-//! place of a drop, for the verdict on a held packet was given when it came.
+//! minutes to master a sender that does not react (the time between its drops shrinks by the square root of
+//! their number), and all the while the sender's packets, which nobody wants any more, take their share of
+//! the radio. Congestion is not marked in place of a drop, for the verdict on a held packet was given when it
+//! came.
 
 use crate::time::{Duration, Instant};
 

@@ -103,12 +103,13 @@ def goodput(
     until = min(end, *(runs[case]["sim_s"] for case in shown))
     _shade(axes, {case: [row for row in silences if row["case"] == case] for case in shown}, start_s, until, end)
     same_limit = _same(runs[case]["link"]["goodput_limit_bps"] for case in shown)
+    means: dict[str, float] = {}
     for number, case in enumerate(shown):
         inside = rows[case]
         # A point stands at the end of its interval, and the line is level over the interval.
         group = max(1, -(-len(inside) // _POINTS))
         parts = [inside[first : first + group] for first in range(0, len(inside), group)]
-        width = widths[case] * group
+        means[case] = widths[case] * group
         times = [start_s] + [part[-1]["t_s"] for part in parts]
         style = _style(result, case)
         if number == 0 or not same_limit:
@@ -122,7 +123,9 @@ def goodput(
     axes.set_xlim(start_s, end)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
-    axes.set_ylabel(f"goodput (Mbit/s), mean of {_time(width)}")
+    # Cases that ran for different times are thinned differently.
+    up_to = "" if len(set(means.values())) == 1 else "up to "
+    axes.set_ylabel(f"goodput (Mbit/s), mean of {up_to}{_time(max(means.values()))}")
     _legend(figure, axes, f"{result.report['scenario']['name']}, seed {seed}")
     return figure
 
@@ -358,7 +361,7 @@ def _shade(axes: Axes, silences: dict[str, list[dict[str, Any]]], start_s: float
         for row in rows:
             if not is_meant(row["station"]):
                 continue
-            if spans and row["start_s"] <= spans[-1][1] + end / 2000:
+            if spans and row["start_s"] <= spans[-1][1] + (end - start_s) / 2000:
                 spans[-1][1] = max(spans[-1][1], row["end_s"])
             else:
                 spans.append([row["start_s"], row["end_s"]])
