@@ -359,7 +359,7 @@ def _shade(axes: Axes, silences: dict[str, list[dict[str, Any]]], start_s: float
     for scope, is_meant in of.items():
         spans: list[list[float]] = []
         for row in rows:
-            if not is_meant(row["station"]):
+            if not is_meant(row["station"]) or row["end_s"] <= start_s or row["start_s"] >= end:
                 continue
             if spans and row["start_s"] <= spans[-1][1] + (end - start_s) / 2000:
                 spans[-1][1] = max(spans[-1][1], row["end_s"])
