@@ -954,8 +954,8 @@ mod tests {
         let counter = runs.clone();
         let step = move |_: &Cell<'_>, _: &Fleet| {
             counter.fetch_add(1, Ordering::Relaxed);
-            let host = HostLoad { stolen: 0.3, ..HostLoad::default() };
-            Err(RunError::StoodStill { longest_s: 0.5, limit_s: 0.1, host })
+            let host = HostLoad { stolen: 0.3, longest_s: 0.5, ..HostLoad::default() };
+            Err(RunError::StoodStill { limit_s: 0.1, host })
         };
         let results = run_all_by(&step, &cells, &fleet, &|_, _| ()).unwrap();
         assert_eq!(runs.load(Ordering::Relaxed), 1, "patience is over for long at once");

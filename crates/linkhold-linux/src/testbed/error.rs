@@ -74,14 +74,13 @@ pub enum RunError {
     },
     /// A processor stood still.
     #[error(
-        "this host was too busy: one of its processors stood still for {longest_s:.3} s ({limit_s:.3} s is the limit); {host}"
+        "this host was too busy: one of its processors stood still for {:.3} s ({limit_s:.3} s is the limit); {host}",
+        host.longest_s
     )]
     StoodStill {
-        /// Measured, s.
-        longest_s: f64,
-        /// Limit, s.
+        /// Limit of the longest pause, s.
         limit_s: f64,
-        /// What the host did besides.
+        /// What the host did besides, and for how long a processor stood still.
         host: HostLoad,
     },
     /// The host had no time for other runs, nor for this one before.

@@ -67,7 +67,7 @@ impl Outcome {
             return Err(RunError::Stalled { stalled_s, limit_s, host });
         }
         if host.longest_s > limit_s {
-            return Err(RunError::StoodStill { longest_s: host.longest_s, limit_s, host });
+            return Err(RunError::StoodStill { limit_s, host });
         }
         Ok(self)
     }

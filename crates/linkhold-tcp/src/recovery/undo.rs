@@ -135,16 +135,14 @@ mod tests {
     use super::*;
     use crate::config::{Congestion, Recovery, TcpConfig};
 
+    fn reno() -> Controller {
+        Controller::new(&TcpConfig::classic(Recovery::NewReno, Congestion::Reno))
+    }
+
     fn armed() -> Undo {
         let mut undo = Undo::NONE;
         let window = Window { cwnd: 20_000, ssthresh: 30_000, mss: 1000 };
-        undo.arm(
-            Cause::Timeout,
-            5000,
-            window,
-            Controller::new(&TcpConfig::classic(Recovery::NewReno, Congestion::Reno)),
-            0,
-        );
+        undo.arm(Cause::Timeout, 5000, window, reno(), 0);
         undo
     }
 
@@ -175,10 +173,7 @@ mod tests {
     fn the_window_comes_back_whole() {
         let mut undo = armed();
         let mut window = Window { cwnd: 1000, ssthresh: 10_000, mss: 1000 };
-        let cause = undo.restore(
-            &mut window,
-            &mut Controller::new(&TcpConfig::classic(Recovery::NewReno, Congestion::Reno)),
-        );
+        let cause = undo.restore(&mut window, &mut reno());
         assert_eq!(cause, Some(Cause::Timeout));
         assert_eq!((window.cwnd, window.ssthresh), (20_000, 30_000));
         assert!(!undo.dsacks_prove());

@@ -59,8 +59,8 @@ class Result:
         """The object of the contract `linkhold.run/1`, the same as `linkhold run --json` prints.
 
         Keys: `schema`, `program`, `scenario`, `runs` (one for each case and seed, with `flows`, `link`, `totals` and
-        `mechanisms`) and `compare`. A flow has `transport` only if it is not TCP. Rates are in bit/s (`_bps`), times in s (`_s`). Only `wall_s` differs if the same runs are
-        repeated. A number that does not exist (the delay of a flow without data) is None.
+        `mechanisms`) and `compare`. A flow has `transport` only if it is not TCP. Rates are in bit/s (`_bps`), times in s
+        (`_s`). Only `wall_s` differs if the same runs are repeated. A number that does not exist (the delay of a flow without data) is None.
         """
         if self._report is None:
             self._report = json.loads(self._native.report_json())
@@ -123,8 +123,8 @@ class Result:
         `delay_std_s`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, the same percentiles `_outside_silence_s`,
         `delay_min_s`, `queueing_delay_p50_s`, `_p95_s` and `_p99_s` (one-way delay less `delay_min_s`), `completion_s`,
         `resume_p50_s` and `kept_rtos` (reductions of the window for a timeout that were not undone); `transport`, and of
-        flows that are not plain TCP `jitter_s` and columns that begin with `datagrams_`, `quic_`, `media_` and `web_`. Counts of timeouts
-        and recoveries are null in results of `linkhold testbed` where the kernel does not tell them of a flow. The table
+        flows that are not plain TCP `jitter_s` and columns that begin with `datagrams_`, `quic_`, `media_` and `web_`.
+        Counts of timeouts and recoveries are null in results of `linkhold testbed` where the kernel does not tell them of a flow. The table
         is that of the command's `flows.parquet`. Needs pyarrow.
         """
         return self._table("flows")
