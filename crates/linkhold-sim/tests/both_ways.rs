@@ -59,15 +59,15 @@ struct Cell {
 
 /// Cells in which uploads have 0.77, 0.79 and 0.79 of their part: bursts told 20 ms late take from them what
 /// their senders alone send again. The third had 0.80 before senders of the profile `linux` took D-SACKs as
-/// the kernel does; both directions together have 1.21 of the FIFO's there.
+/// the kernel does; both directions together have 1.21 of the FIFO's there. Without bursts the first two have
+/// 0.799 (0.80 and more before CUBIC looked the least RTT ahead, as the kernel's does).
 fn is_missed(cell: Cell) -> bool {
     let is = |rate, rtt, stations, uploads| {
         (cell.rate, cell.rtt, cell.stations, cell.uploads) == (rate, rtt, stations, uploads)
     };
-    cell.bursts
-        && cell.rate_told
+    cell.rate_told
         && cell.timestamps
-        && (is(5, 100, 1, 8) || is(20, 3, 3, 2) || is(20, 100, 1, 1))
+        && (is(5, 100, 1, 8) || is(20, 3, 3, 2) || (cell.bursts && is(20, 100, 1, 1)))
 }
 
 /// Least part of each direction.
@@ -144,13 +144,13 @@ fn over_two_links(folder: &Path, down: u64, up: u64, rtt: u32) -> Scenario {
     Scenario::from_toml(&text, "links.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// Cells in which the upload has 0.75, 0.40 and 0.46 of its part, with the least that each has to have (set
+/// Cells in which the upload has 0.75, 0.40 and 0.42 of its part, with the least that each has to have (set
 /// after measuring). Where the link upward is four times the one downward, the download is given as much as
 /// the upload may send, as on a radio that both share: it only queues, and the upload's ACKs wait behind that
 /// (`round_trip/both_ways.rs`, equal parts). In the other, ACKs that waited here let the station send in
 /// bursts.
 const MISSED_BY_UPLOADS: [((u64, u64, u32), f64); 3] =
-    [((20, 5, 3), 0.7), ((5, 20, 3), 0.37), ((5, 20, 20), 0.42)];
+    [((20, 5, 3), 0.7), ((5, 20, 3), 0.37), ((5, 20, 20), 0.4)];
 
 #[test]
 fn directions_that_share_nothing_have_what_each_has_over_a_fifo() {

@@ -146,7 +146,7 @@ impl Quirks {
     }
 }
 
-/// Entering fast recovery (`tcp_enter_recovery`).
+/// Entering fast recovery (`tcp_enter_recovery`), and reductions for marks (`tcp_enter_cwr`).
 impl Quirks {
     /// `tcp_in_cwnd_reduction`: a window reduced for ECN is not reduced again while its state lasts, which is
     /// until something above `high_seq` is acknowledged. By RFC 3168 section 6.1.2 the loss of the segment
@@ -231,7 +231,8 @@ impl Quirks {
     }
 
     /// `tcp_cwnd_reduction`: below ssthresh the reduction conserves packets while losses go on, and it starts
-    /// from cwnd. RFC 6937 section 3 has its slow start reduction bound, and starts from FlightSize.
+    /// from cwnd. RFC 6937 section 3 has its slow start reduction bound, and starts from FlightSize. The
+    /// kernel reduces so for an ECN echo, too, where RFC 3168 section 6.1.2 halves at once.
     pub const fn reduction_conserves_packets(self) -> bool {
         self.linux
     }
@@ -263,6 +264,12 @@ impl Quirks {
     /// `bictcp_update` (`cnt`): growth per segment acknowledged is half a segment at most, and a twentieth at
     /// least while no maximum is known. RFC 9438 section 4.2 only bounds the target.
     pub const fn cubic_bounds_growth(self) -> bool {
+        self.linux
+    }
+
+    /// `bictcp_update` (`delay_min`): the cubic is looked at the least RTT since the last timeout ahead. By
+    /// RFC 9438 section 4.2 it is the smoothed one.
+    pub const fn cubic_looks_the_least_rtt_ahead(self) -> bool {
         self.linux
     }
 

@@ -851,6 +851,31 @@ fn rfc_8985_a_lost_tail_is_found_by_a_probe_and_repaired_without_a_timeout() {
     assert_eq!(talk.end.acknowledged(), 5000);
 }
 
+/// RFC 8985 section 7.4.2: only a D-SACK that ends where the probe does tells that the probe came twice.
+#[test]
+fn a_dsack_of_another_segment_does_not_excuse_what_a_tail_probe_repaired() {
+    // (details, the block that came twice, whether the window is reduced).
+    for (details, twice, reduced) in [
+        (Details::Linux, (4001, 5001), false),
+        (Details::Linux, (1001, 2001), true),
+        (Details::Rfc, (4001, 5001), false),
+        (Details::Rfc, (1001, 2001), true),
+    ] {
+        let config = TcpConfig { details, dsack_undo: false, timestamp_undo: false, ..linux() };
+        let mut talk = Talk::open(&config, Source::Written(Bytes(5000)));
+        assert_eq!(data(&talk.drain()).len(), 5);
+        talk.ack(200, 4001, &[]);
+        let (_, sent) = talk.fire();
+        assert_eq!(data(&sent), [(4001, 1000)], "{details:?}");
+        talk.end.write(talk.now, Bytes(2000));
+        assert_eq!(data(&talk.drain()).len(), 2);
+        let before = talk.end.cwnd_bytes();
+        // The ACK goes beyond the probe.
+        talk.ack(600, 6001, &[twice]);
+        assert_eq!(talk.end.cwnd_bytes() < before, reduced, "{details:?} {twice:?}");
+    }
+}
+
 #[test]
 fn rfc_6937_the_window_falls_by_half_of_what_is_delivered() {
     let config = TcpConfig { initial_window_segments: Some(20), ..linux() };
@@ -881,7 +906,7 @@ fn rfc_3168_an_echo_reduces_once_per_window_and_is_answered_with_cwr() {
     talk.flags = TcpFlags::ACK | TcpFlags::ECE;
     let mut sent = talk.ack(200, 1001, &[]);
     sent.extend(talk.ack(201, 2001, &[]));
-    assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions), (5000, 1));
+    assert_eq!((talk.end.ssthresh_bytes(), talk.end.stats().ecn_reductions), (5000, 1));
     talk.flags = TcpFlags::ACK;
     for n in 3..=8 {
         sent.extend(talk.ack(202, n * 1000 + 1, &[]));
@@ -903,28 +928,52 @@ fn rfc_3168_the_window_of_a_reduction_ends_with_the_segment_that_carries_cwr() {
         for n in 1..=10 {
             talk.ack(200 + u64::from(n), n * 1000 + 1, &[]);
             assert_eq!(
-                (talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions),
+                (talk.end.ssthresh_bytes(), talk.end.stats().ecn_reductions),
                 (5000, 1),
                 "{details:?} {n}"
             );
         }
+        assert_eq!(talk.end.cwnd_bytes(), 5000, "{details:?}");
         // An echo beyond CWR is that of another mark.
         talk.ack(300, 11_001, &[]);
         assert_eq!(talk.end.stats().ecn_reductions, 2, "{details:?}");
         // The next window's answers carry none: the window grows again beyond its CWR.
         talk.flags = TcpFlags::ACK;
-        let reduced = talk.end.cwnd_bytes();
+        // Linux comes down to it as data is delivered.
+        let reduced = talk.end.ssthresh_bytes();
         let mut acked = 11_001;
         for n in 0..4 {
             acked += 1000;
             talk.ack(400 + n, acked, &[]);
         }
-        assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions), (reduced, 2), "{details:?}");
+        assert!(talk.end.cwnd_bytes() == reduced || details == Details::Linux, "{details:?}");
+        assert_eq!(talk.end.stats().ecn_reductions, 2, "{details:?}");
         for n in 4..12 {
             acked += 1000;
             talk.ack(400 + n, acked, &[]);
         }
         assert!(talk.end.cwnd_bytes() > reduced, "{details:?}");
+    }
+}
+
+/// RFC 3168 halves at once, so that nothing goes for five of ten ACKs. Linux `tcp_enter_cwr` sends a segment
+/// for two that are delivered.
+#[test]
+fn an_echo_reduces_at_once_and_in_linux_as_data_is_delivered() {
+    for (details, most_quiet) in [(Details::Rfc, 5), (Details::Linux, 2)] {
+        let config = TcpConfig { ecn: true, details, ..linux() };
+        let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+        let (mut quiet, mut longest, mut new) = (0, 0, 0);
+        for n in 1..=10 {
+            let sent = data(&talk.ack(200 + u64::from(n), n * 1000 + 1, &[])).len();
+            quiet = if sent == 0 { quiet + 1 } else { 0 };
+            longest = longest.max(quiet);
+            new += sent;
+        }
+        assert_eq!((longest, new), (most_quiet, 5), "{details:?}");
+        assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes()), (5000, 5000), "{details:?}");
     }
 }
 
@@ -1299,6 +1348,28 @@ fn in_linux_dsacks_beyond_the_retransmissions_prove_nothing() {
         talk.ack(300, all, &[(1001, 2001)]);
         assert_eq!(talk.end.stats().spurious_recoveries, undone, "{details:?} {earlier}");
     }
+}
+
+/// Linux `tcp_dsack_seen`: a block of more than the peer ever offered was never on its way; it does not make
+/// later ones doubtful.
+#[test]
+fn in_linux_a_dsack_of_more_than_the_largest_window_is_passed_over() {
+    let config = TcpConfig { timestamp_undo: false, ..linux() };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    talk.drain();
+    let (mut at_ms, mut all) = (200, 10_001);
+    while all < 600_000 {
+        let sent = data(&talk.ack(at_ms, all, &[]));
+        all = sent.last().map(|(start, len)| start + len).expect("new data");
+        at_ms += 100;
+    }
+    // The peer offers 500,000 bytes.
+    let sent = data(&talk.ack(at_ms, all, &[(1, 550_001)]));
+    let end = sent.last().map(|(start, len)| start + len).expect("new data");
+    let again = talk.ack(at_ms + 100, all, &[(all + 1000, all + 4000)]);
+    assert_eq!(again.iter().filter(|out| out.retransmit).count(), 1);
+    talk.ack(at_ms + 200, end, &[(all, all + 1000)]);
+    assert_eq!(talk.end.stats().spurious_recoveries, 1);
 }
 
 /// cr-aware section 3: the timer starts anew with the frozen RTO, cwnd is as it was, and what waits for an

@@ -25,6 +25,9 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Linux `bictcp_update`: while no maximum is known, cwnd grows by at least this share a round trip.
 const UNKNOWN_GROWTH: f64 = 1.0 / 20.0;
 
+/// Linux `cubictcp_acked`: after a reduction RTTs are left out for as long.
+const AFTER_RECOVERY: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
     /// Window, in segments, at the last reduction.
@@ -46,6 +49,8 @@ pub(crate) struct Cubic {
     quirks: Quirks,
     /// Time with nothing in flight counts, where cwnd was the limit before it.
     counts_idle: bool,
+    /// The least RTT since the last timeout.
+    least_rtt: Option<Duration>,
     hystart: Option<HyStart>,
 }
 
@@ -63,12 +68,18 @@ impl Cubic {
             unlimited_since: None,
             quirks,
             counts_idle,
+            least_rtt: None,
             hystart: hystart.then(|| HyStart::new(quirks.hystart_judges_trains())),
         }
     }
 
     #[inline]
     pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if let Some(rtt) = ack.rtt
+            && self.epoch.is_none_or(|epoch| ack.now.since(epoch) >= AFTER_RECOVERY)
+        {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
         if window.in_slow_start()
             && let Some(hystart) = &mut self.hystart
             && hystart.on_ack(window, ack)
@@ -107,7 +118,8 @@ impl Cubic {
         };
         let acked = acked as f64 / mss;
         let t = ack.now.since(epoch).as_secs_f64();
-        let rtt = ack.srtt.unwrap_or(Duration::ZERO).as_secs_f64();
+        let least = self.least_rtt.filter(|_| self.quirks.cubic_looks_the_least_rtt_ahead());
+        let rtt = least.or(ack.srtt).unwrap_or(Duration::ZERO).as_secs_f64();
 
         // RFC 9438 section 4.3 equation 4: W_est = W_est + alpha * segments_acked / cwnd; Reno's own slope
         // beyond the last maximum.
@@ -169,6 +181,7 @@ impl Cubic {
     }
 
     pub fn on_timeout(&mut self) {
+        self.least_rtt = None;
         // RFC 9438 section 4.8: the first congestion avoidance after a timeout has K = 0 and W_max = cwnd at
         // its start.
         self.w_max = 0.0;
@@ -333,6 +346,37 @@ mod tests {
             let segments = w.cwnd / MSS;
             assert_eq!(segments >= 115, more, "{segments}");
         }
+    }
+
+    /// Linux `bictcp_update` adds `delay_min` to the time since the epoch began; `cubictcp_acked` leaves RTTs
+    /// of an epoch's first second out, and `bictcp_reset` forgets the least.
+    #[test]
+    fn linux_looks_the_least_rtt_since_the_last_timeout_ahead() {
+        // Congestion avoidance for 3 s from 70 segments on; queues make the smoothed RTT ten times the least.
+        let grown = |details, timeout: bool| {
+            let mut cubic = Cubic::new(false, details, false);
+            let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+            let ack = |ms: u64, rtt: u64, srtt: u64| AckSample {
+                now: Instant::from_millis(ms),
+                rtt: Some(Duration::from_millis(rtt)),
+                srtt: Some(Duration::from_millis(srtt)),
+                ..sample(MSS)
+            };
+            cubic.on_ack(&mut w, &ack(0, 100, 100));
+            if timeout {
+                cubic.on_timeout();
+                cubic.on_ack(&mut w, &ack(1, 1000, 1000));
+            }
+            w.cwnd = 100 * MSS;
+            w.ssthresh = cubic.on_congestion(&w, w.cwnd);
+            w.cwnd = w.ssthresh;
+            for n in 0..300 {
+                cubic.on_ack(&mut w, &ack(1000 + 10 * n, 1000, 1000));
+            }
+            w.cwnd
+        };
+        assert!(grown(Details::Linux, false) < grown(Details::Rfc, false));
+        assert!(grown(Details::Linux, false) < grown(Details::Linux, true));
     }
 
     #[test]

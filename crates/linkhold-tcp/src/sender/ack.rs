@@ -69,9 +69,7 @@ impl Sender {
         stats.dup_acks_in += u64::from(duplicate && acked == 0);
         let rtt = self.take_rtt_sample(now, ts_now, ack, &summary, acked);
 
-        if let Some(dsack) = ack.dsack {
-            self.hear_dsack(dsack, stats);
-        }
+        let probe_came_twice = ack.dsack.is_some_and(|dsack| self.hear_dsack(dsack, stats));
         self.detector.on_delivered(now, &summary, self.rtt.min_rtt());
         let sack_rearms = self.quirks.sack_of_older_restarts_timer()
             && self
@@ -110,7 +108,7 @@ impl Sender {
             summary: &summary,
         };
         let bare_duplicate = acked == 0 && ack.bare && summary.sacked == 0;
-        if self.tlp.on_ack(ack.ack, ack.dsack.is_some(), bare_duplicate) && self.state == CaState::Open {
+        if self.tlp.on_ack(ack.ack, probe_came_twice, bare_duplicate) && self.state == CaState::Open {
             // RFC 8985 section 7.4.2: the probe repaired a loss; that is congestion.
             self.reduce_once();
             self.state = CaState::Open;
@@ -175,24 +173,30 @@ impl Sender {
         acked
     }
 
-    /// A segment, or several, arrived twice.
+    /// A segment, or several, arrived twice. True if it is the tail loss probe (RFC 8985 section 7.4.2: the
+    /// block ends where the probe does).
     #[cold]
-    fn hear_dsack(&mut self, (start, end): (u64, u64), stats: &Stats) {
+    fn hear_dsack(&mut self, (start, end): (u64, u64), stats: &Stats) -> bool {
         if !self.quirks.doubts_dsacks() {
             self.undo.on_dsack(end, 1);
             self.detector.on_dsack(self.una, self.nxt);
-            return;
+            return self.tlp.ends_at(end);
+        }
+        if end - start > self.peer.largest() {
+            // More than was ever on its way.
+            return false;
         }
         let segments = (end - start).div_ceil(self.window.mss);
+        let of_probe = segments == 1 && self.tlp.ends_at(end);
         self.dsacked += segments;
         if self.dsacked > stats.retransmits + stats.syn_retransmits {
-            return;
+            return of_probe;
         }
         self.undo.on_dsack(end, segments);
-        let of_probe = segments == 1 && self.tlp.ends_at(end);
         if self.detector.has_seen_reordering() && !of_probe {
             self.detector.on_dsack(self.una, self.nxt);
         }
+        of_probe
     }
 
     /// RFC 6582 section 3.2 step 3: of the partial ACKs of one recovery only the first restarts the timer,

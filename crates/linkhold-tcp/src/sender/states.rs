@@ -26,7 +26,7 @@ impl Sender {
                 // high_seq. Up to there an echo is that of the mark that was answered (Linux
                 // tcp_fastretrans_alert holds the state alike).
                 CaState::Cwr if self.una == self.high_seq => {}
-                CaState::Cwr => self.state = CaState::Open,
+                CaState::Cwr => self.leave_reduction(),
                 CaState::Recovery => {
                     self.leave_recovery(step, stats);
                     grow = false;
@@ -41,7 +41,14 @@ impl Sender {
                 }
                 if ece && self.ecn_ok && self.state == CaState::Open {
                     // RFC 3168 section 6.1.2: react once per window of data.
+                    let cwnd = self.window.cwnd;
                     self.reduce_once();
+                    if self.reduction == Reduction::Conserving {
+                        // Linux `tcp_enter_cwr`: as in a recovery, the window comes down as data is
+                        // delivered.
+                        self.window.cwnd = cwnd;
+                        self.prr.begin(cwnd);
+                    }
                     stats.ecn_reductions += 1;
                     grow = false;
                 }
@@ -67,6 +74,10 @@ impl Sender {
                 }
             }
             CaState::Open | CaState::Loss if grow => self.grow(step),
+            CaState::Cwr if self.reduction == Reduction::Conserving && step.summary.delivered > 0 => {
+                let clean = step.acked > 0 && self.board.losses() == step.losses;
+                self.reduce_proportionally(step.summary.delivered, clean);
+            }
             CaState::Open | CaState::Loss | CaState::Cwr => {}
         }
     }
@@ -135,6 +146,16 @@ impl Sender {
         self.cwr_due |= self.ecn_ok;
     }
 
+    /// The window of data in which an echo was answered is acknowledged. What is left of a reduction by
+    /// deliveries is done at once (Linux `tcp_end_cwnd_reduction`).
+    #[cold]
+    fn leave_reduction(&mut self) {
+        if self.reduction == Reduction::Conserving {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.state = CaState::Open;
+    }
+
     /// Looks for losses outside recovery, and enters it.
     #[inline]
     fn detect_losses(&mut self, step: &mut Step<'_>, stats: &mut Stats) {
@@ -179,7 +200,11 @@ impl Sender {
             let basis = self.reduction_basis();
             self.window.ssthresh = self.new_ssthresh(basis);
         }
-        self.prr.begin(reduced_from);
+        // A reduction by deliveries that is under way goes on (Linux `tcp_enter_recovery`).
+        let goes_on = self.state == CaState::Cwr && reduced && self.reduction == Reduction::Conserving;
+        if !goes_on {
+            self.prr.begin(reduced_from);
+        }
         if self.reduction == Reduction::AtOnce {
             self.window.cwnd = self.window.ssthresh;
         }

@@ -217,7 +217,7 @@ impl Sender {
     fn sent(&mut self, now: Instant, bytes: u64) {
         self.last_sent = now;
         self.starved = false;
-        if self.reduction != Reduction::AtOnce && self.state == CaState::Recovery {
+        if self.reduction != Reduction::AtOnce && matches!(self.state, CaState::Recovery | CaState::Cwr) {
             self.prr.on_sent(bytes);
         }
     }
