@@ -33,6 +33,8 @@ pub struct MechanismEntry {
     pub keys: Vec<Key>,
     /// It changes no packet and commands no sender ([`Registered::ONLY_WATCHES`]).
     pub only_watches: bool,
+    /// It freezes the senders of its own host ([`Registered::FREEZES_SENDERS`]).
+    pub freezes_senders: bool,
     /// The key of its own limit of a silence ([`Registered::SILENCE_LIMIT`]).
     pub silence_limit: Option<&'static str>,
     preset: fn(usize) -> MechanismSettings,
@@ -47,6 +49,7 @@ impl MechanismEntry {
             presets: C::PRESETS.iter().map(|preset| (preset.name, preset.doc)).collect(),
             keys: C::SETTINGS.iter().map(|setting| setting.key).collect(),
             only_watches: C::ONLY_WATCHES,
+            freezes_senders: C::FREEZES_SENDERS,
             silence_limit: C::SILENCE_LIMIT,
             preset,
         }

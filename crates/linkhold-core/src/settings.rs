@@ -473,6 +473,10 @@ pub trait Registered: Clone + PartialEq + Debug + Send + Sync + Sized + 'static 
     /// [`RequestUplink`](crate::action::Action::RequestUplink). So it can stand in a station's radio, below a
     /// kernel whose packets and senders it could not command.
     const ONLY_WATCHES: bool = false;
+    /// It freezes and thaws the senders of its own host
+    /// ([`SenderCommand::Freeze`](crate::action::SenderCommand::Freeze)), which a kernel's can only be by its
+    /// congestion control or its windows.
+    const FREEZES_SENDERS: bool = false;
     /// The setting, a duration, after which it takes a silence that nobody ended to be over, if it has one. A
     /// driver that ends silences itself keeps its own limit no longer than this.
     const SILENCE_LIMIT: Option<&'static str> = None;

@@ -13,6 +13,8 @@
 //!
 //! Either end may reset its connection, or both forget it, and the sender then begins another between the
 //! same ports, at any number. What is left of the old one still comes, and is nothing to either end.
+//!
+//! Where stations send data of their own, their senders acknowledge each segment.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -52,6 +54,8 @@ enum Step {
     Advance(u64),
     /// The sender sends up to so many new segments of so many bytes each.
     Send { flow: usize, segments: u32, len: u32 },
+    /// Its station sends as much of its own, as far as the sender's window allows.
+    Upload { flow: usize, segments: u32, len: u32 },
     /// It sends so many bytes again, from anywhere in what it does not know to have arrived: other segments
     /// than it sent before.
     Retransmit { flow: usize, offset: u32, len: u32 },
@@ -197,6 +201,10 @@ struct Connection {
     echoes_mark: bool,
     /// The sender has heard of a mark, and has yet to answer.
     answers_mark: bool,
+    /// The station's next number, up to where the sender has its data, and what the station knows of that.
+    up_nxt: Seq,
+    up_heard: Seq,
+    up_told: Seq,
 }
 
 struct World {
@@ -236,6 +244,8 @@ struct World {
     /// short segments the radio carries less than is told.
     is_exact: bool,
     stamp: u32,
+    /// Most bytes that a sender has under way after the handshake.
+    window: u32,
     /// What the senders sent, and whether it was new.
     sent: Vec<(usize, TcpSegment, bool)>,
     /// How often silences took a segment or its copies: by flow and first number.
@@ -272,6 +282,9 @@ impl Connection {
             shown: iss + 1,
             echoes_mark: false,
             answers_mark: false,
+            up_nxt: Seq(1),
+            up_heard: Seq(1),
+            up_told: Seq(1),
         }
     }
 
@@ -346,6 +359,7 @@ impl World {
             flushes,
             is_exact: false,
             stamp: 1,
+            window: 64 * MSS,
             sent: Vec::new(),
             taken: BTreeMap::new(),
             overflowed: BTreeSet::new(),
@@ -380,7 +394,7 @@ impl World {
         let at = &mut self.flows[flow];
         at.is_opening = false;
         let (seq, flags) = (at.first, TcpFlags::ACK);
-        let third = TcpSegment { seq, ack: Seq(1), window: 500, flags, ..at.ask(self.stamp) };
+        let third = TcpSegment { seq, ack: at.up_heard, window: 500, flags, ..at.ask(self.stamp) };
         let third = TcpSegment { syn: SynOptions::default(), ..third };
         self.hand_in(flow, Direction::Downlink, third, 52);
     }
@@ -393,11 +407,11 @@ impl World {
             Ending::Station => {
                 at.closed = Some(iss);
                 (at.owed, at.delayed) = (0, None);
-                let tcp = TcpSegment { seq: Seq(1), ack: at.rcv_nxt, flags, ..TcpSegment::default() };
+                let tcp = TcpSegment { seq: at.up_nxt, ack: at.rcv_nxt, flags, ..TcpSegment::default() };
                 self.send_up(flow, tcp);
             }
             Ending::Sender => {
-                let tcp = TcpSegment { seq: at.snd_nxt, ack: Seq(1), flags, ..TcpSegment::default() };
+                let tcp = TcpSegment { seq: at.snd_nxt, ack: at.up_heard, flags, ..TcpSegment::default() };
                 self.hand_in(flow, Direction::Downlink, tcp, 40);
                 self.begin_anew(flow, iss);
             }
@@ -423,7 +437,7 @@ impl World {
             generation,
             serial: 0,
             tcp,
-            len: 64,
+            len: 64 + tcp.payload_len,
             direction,
             ecn,
             rank: 0,
@@ -446,6 +460,11 @@ impl World {
         } else {
             flow.echo = packet.tcp.timestamp.map_or(0, |timestamp| timestamp.value);
             flow.answers_mark |= packet.tcp.flags.contains(TcpFlags::ECE);
+            if packet.tcp.payload_len > 0 {
+                assert_eq!(packet.tcp.seq, flow.up_heard, "data of a station is lost");
+                flow.up_heard = packet.tcp.seq_end();
+                self.acknowledge_upload(packet.flow);
+            }
         }
     }
 
@@ -534,6 +553,8 @@ impl World {
         }
         let is_reset = packet.tcp.flags.contains(TcpFlags::RST);
         assert!(!is_reset || packet.direction == Direction::Uplink, "a sender's reset is thrown away");
+        let is_upload = packet.direction == Direction::Uplink && packet.tcp.payload_len > 0;
+        assert!(!is_upload, "data of a station is thrown away");
         if is_over {
             return;
         }
@@ -587,7 +608,11 @@ impl World {
     fn go(&mut self, packet: Packet, rewrite: Rewrite) {
         match packet.direction {
             Direction::Downlink => {
-                assert!(rewrite.is_none());
+                // A station that sends data may be told a smaller window.
+                let uploads = self.flows[packet.flow].up_nxt != Seq(1);
+                let is_less = rewrite.window.is_none_or(|window| window <= packet.tcp.window);
+                assert!(!rewrite.set_ece && !rewrite.mark_ce, "congestion is made up: {rewrite:?}");
+                assert!(rewrite.is_none() || uploads && is_less, "{rewrite:?}");
                 // A flow follows its station to its own number with the next packet.
                 let station = self.seen_at[packet.flow];
                 let covers = |&(scope, _): &(Scope, Cause)| scope.covers(station);
@@ -631,6 +656,8 @@ impl World {
                         known.direction == Direction::Downlink || waited <= MOST_HIDING,
                         "kept back for {waited}"
                     );
+                    let is_upload = known.direction == Direction::Uplink && known.tcp.payload_len > 0;
+                    assert!(!is_upload || waited.is_zero(), "data of a station is kept back for {waited}");
                     self.go_in_turn(known, rewrite);
                 }
                 Action::Discard { packet, .. } => {
@@ -658,9 +685,14 @@ impl World {
                 Action::InjectAck(spec) => {
                     let flow = self.flows.iter_mut().position(|flow| flow.key == spec.flow).expect("known");
                     let flow = &mut self.flows[flow];
-                    assert_eq!(spec.direction, Direction::Uplink, "nobody sends data up");
-                    assert!(flow.said.contains(&spec.ack.0), "an acknowledgment that the station never gave");
                     assert!(!spec.ece, "congestion is made up");
+                    if spec.direction == Direction::Downlink {
+                        assert!(!spec.ack.after(flow.up_heard), "the sender never acknowledged that");
+                        assert!(!spec.seq.after(flow.snd_nxt), "the sender has not come so far");
+                        assert!(spec.window <= 500, "the sender never offered that");
+                        continue;
+                    }
+                    assert!(flow.said.contains(&spec.ack.0), "an acknowledgment that the station never gave");
                     flow.told = flow.told.max(spec.ack);
                     flow.show(spec.ack, &[]);
                 }
@@ -689,7 +721,7 @@ impl World {
         let answers = is_new && core::mem::take(&mut at.answers_mark);
         let tcp = TcpSegment {
             seq,
-            ack: Seq(1),
+            ack: at.up_heard,
             payload_len,
             window: 500,
             flags: if answers { TcpFlags::ACK | TcpFlags::CWR } else { TcpFlags::ACK },
@@ -708,8 +740,8 @@ impl World {
         for _ in 0..segments {
             let at = &mut self.flows[flow];
             // The window of a SYN-ACK is not scaled.
-            let most = if at.told == at.first { 40 } else { 64 };
-            if at.is_opening || at.snd_nxt.minus(at.told) >= most * MSS as i32 {
+            let most = if at.told == at.first { 40 * MSS } else { self.window };
+            if at.is_opening || at.snd_nxt.minus(at.told) >= most as i32 {
                 break;
             }
             let seq = at.snd_nxt;
@@ -734,12 +766,44 @@ impl World {
         }
     }
 
+    /// The sender acknowledges what it has of its station's data, and sends nothing with that.
+    fn acknowledge_upload(&mut self, flow: usize) {
+        self.stamp += 1;
+        let at = &self.flows[flow];
+        let tcp = TcpSegment {
+            seq: at.snd_nxt,
+            ack: at.up_heard,
+            window: 500,
+            flags: TcpFlags::ACK,
+            timestamp: at.options.timestamps.then_some(TcpTimestamp { value: self.stamp, echo: at.echo }),
+            ..TcpSegment::default()
+        };
+        self.hand_in(flow, Direction::Downlink, tcp, LEN - MSS);
+    }
+
+    /// The station sends up to so many segments of its own.
+    fn upload(&mut self, flow: usize, segments: u32, len: u32) {
+        for _ in 0..segments {
+            let at = &self.flows[flow];
+            // The sender offers 64 kB.
+            let is_full = at.up_nxt.minus(at.up_told) >= 40 * MSS as i32;
+            if is_full || at.is_opening || at.closed.is_some() {
+                break;
+            }
+            self.speak(flow, None, len);
+        }
+    }
+
     /// A frame reaches its station.
     fn arrive(&mut self, packet: Packet) {
         if packet.forged {
             return;
         }
         let is_past = self.is_past(&packet);
+        if !is_past && !packet.tcp.flags.contains(TcpFlags::SYN) {
+            let flow = &mut self.flows[packet.flow];
+            flow.up_told = flow.up_told.max(packet.tcp.ack);
+        }
         if packet.tcp.payload_len == 0 {
             let flow = &self.flows[packet.flow];
             // One that comes again meets a connection that is open (RFC 9293 section 3.10.7.4).
@@ -799,6 +863,11 @@ impl World {
     }
 
     fn acknowledge(&mut self, index: usize, double: Option<(Seq, Seq)>) {
+        self.speak(index, double, 0);
+    }
+
+    /// The station says what it has, with so many bytes of its own.
+    fn speak(&mut self, index: usize, double: Option<(Seq, Seq)>, payload_len: u32) {
         let flow = &mut self.flows[index];
         (flow.owed, flow.delayed) = (0, None);
         let mut sack = SackBlocks::EMPTY;
@@ -807,8 +876,9 @@ impl World {
             sack.push(SackBlock { left, right });
         }
         let tcp = TcpSegment {
-            seq: Seq(1),
+            seq: flow.up_nxt,
             ack: flow.rcv_nxt,
+            payload_len,
             window: 4_000,
             flags: if flow.echoes_mark { TcpFlags::ACK | TcpFlags::ECE } else { TcpFlags::ACK },
             timestamp: flow
@@ -818,6 +888,7 @@ impl World {
             sack,
             ..TcpSegment::default()
         };
+        flow.up_nxt += payload_len;
         self.send_up(index, tcp);
     }
 
@@ -962,22 +1033,23 @@ impl World {
         let plain = TcpSegment { flags: TcpFlags::ACK, window: 500, timestamp, ..TcpSegment::default() };
         // The station offers 512 kB.
         let (beyond, unsent) = (flow.rcv_nxt + 600_000, flow.snd_nxt + 1);
+        let (up_nxt, up_heard) = (flow.up_nxt, flow.up_heard);
         let (direction, tcp) = match forgery {
             Forgery::Data(by) => {
-                let tcp = TcpSegment { seq: beyond + by, ack: Seq(1), payload_len: MSS, ..plain };
+                let tcp = TcpSegment { seq: beyond + by, ack: up_heard, payload_len: MSS, ..plain };
                 (Direction::Downlink, tcp)
             }
             Forgery::ResetDown(by) => {
                 let flags = TcpFlags::RST | TcpFlags::ACK;
-                (Direction::Downlink, TcpSegment { seq: beyond + by, ack: Seq(1), flags, ..plain })
+                (Direction::Downlink, TcpSegment { seq: beyond + by, ack: up_heard, flags, ..plain })
             }
             Forgery::ResetUp(by) => {
                 let flags = TcpFlags::RST | TcpFlags::ACK;
-                (Direction::Uplink, TcpSegment { seq: Seq(1) + 600_000 + by, ack: unsent, flags, ..plain })
+                (Direction::Uplink, TcpSegment { seq: up_nxt + 600_000 + by, ack: unsent, flags, ..plain })
             }
-            Forgery::Ack(by) => (Direction::Uplink, TcpSegment { seq: Seq(1), ack: beyond + by, ..plain }),
+            Forgery::Ack(by) => (Direction::Uplink, TcpSegment { seq: up_nxt, ack: beyond + by, ..plain }),
             Forgery::Up(by) => {
-                let seq = Seq(1) + 600_000 + by;
+                let seq = up_nxt + 600_000 + by;
                 let payload_len = by % 2 * MSS;
                 (Direction::Uplink, TcpSegment { seq, ack: flow.rcv_nxt, payload_len, ..plain })
             }
@@ -1001,6 +1073,7 @@ impl World {
         match step {
             Step::Advance(millis) => self.advance(millis),
             Step::Send { flow, segments, len } => self.send_new_of(flow % count, segments, len),
+            Step::Upload { flow, segments, len } => self.upload(flow % count, segments, len),
             Step::Retransmit { flow, offset, len } => self.send_again(flow % count, offset, len),
             Step::Silence(silence) => self.begin(silence),
             Step::Forge { flow, forgery } => self.forge(flow % count, forgery),
@@ -1032,10 +1105,49 @@ impl World {
         }
     }
 
+    /// Every connection moves so many bytes, and nothing is lost.
+    fn move_on(&mut self, bytes: u64, len: u32) {
+        for flow in &mut self.flows {
+            // Its numbers come again.
+            flow.again.clear();
+        }
+        let mut moved = vec![0u64; self.flows.len()];
+        // A window takes a round trip, and some of it more than one.
+        let most = 8 * bytes / u64::from(self.window);
+        for _ in 0..most {
+            if moved.iter().all(|&moved| moved >= bytes) {
+                return;
+            }
+            let before: Vec<_> = self.flows.iter().map(|flow| flow.rcv_nxt).collect();
+            for flow in 0..self.flows.len() {
+                self.send_new_of(flow, u32::MAX, len);
+            }
+            self.advance(50);
+            for ((moved, before), flow) in moved.iter_mut().zip(before).zip(&self.flows) {
+                *moved += u64::from(flow.rcv_nxt.minus(before).unsigned_abs());
+            }
+        }
+        panic!("{most} round trips have moved no more than {moved:?}");
+    }
+
+    /// What nobody repairs the senders do, with so many bytes at a time.
+    fn settle(&mut self, len: u32) {
+        for _ in 0..2_000 {
+            if self.has_all() {
+                break;
+            }
+            self.advance(200);
+            for flow in 0..self.flows.len() {
+                self.send_again(flow, 0, len);
+            }
+        }
+    }
+
     fn has_all(&self) -> bool {
         self.flows.iter().all(|flow| {
             let is_open = !flow.is_opening && flow.closed.is_none();
-            is_open && flow.told == flow.snd_nxt && flow.rcv_nxt == flow.snd_nxt
+            let has_upload = flow.up_heard == flow.up_nxt;
+            is_open && has_upload && flow.told == flow.snd_nxt && flow.rcv_nxt == flow.snd_nxt
         })
     }
 }
@@ -1112,6 +1224,30 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The same where stations send data as well. Nothing ends, and nobody forges.
+fn step_both_ways() -> impl Strategy<Value = Step> {
+    let goes_on = |step: &Step| !matches!(step, Step::End { .. } | Step::Forge { .. });
+    let upload = (0..MOST_FLOWS, 1u32..20, len()).prop_map(|(flow, segments, len)| Step::Upload {
+        flow,
+        segments,
+        len,
+    });
+    prop_oneof![4 => step().prop_filter("it ends nothing and forges nothing", goes_on), 1 => upload]
+}
+
+/// Takes the steps, and then lets all that was sent arrive: nothing is left here.
+fn play(mut world: World, steps: Vec<Step>) {
+    for step in steps {
+        world.step(step);
+    }
+    world.lose = 0;
+    world.settle(MSS);
+    assert!(world.has_all(), "something is lost");
+    world.advance(3_000);
+    assert!(world.kept.is_empty(), "{} copies are left", world.kept.len());
+    assert!(world.packets.is_empty(), "{} packets are left", world.packets.len());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
@@ -1129,24 +1265,20 @@ proptest! {
     ) {
         let mut world = World::with(&config(few), flushes, told, &flows);
         world.forges_answers = forges_answers;
-        for step in steps {
-            world.step(step);
-        }
-        world.lose = 0;
-        for _ in 0..2_000 {
-            if world.has_all() {
-                break;
-            }
-            // What nobody repairs the sender does.
-            world.advance(200);
-            for flow in 0..flows.len() {
-                world.send_again(flow, 0, MSS);
-            }
-        }
-        prop_assert!(world.has_all());
-        world.advance(3_000);
-        prop_assert!(world.kept.is_empty(), "{} copies are left", world.kept.len());
-        prop_assert!(world.packets.is_empty(), "{} packets are left", world.packets.len());
+        play(world, steps);
+    }
+
+    /// The same of connections with data both ways. What stations send passes at once, in its order, and
+    /// whole.
+    #[test]
+    fn data_of_stations_passes_at_once_beside_copies(
+        few in prop::bool::weighted(0.2),
+        flushes in any::<bool>(),
+        told in any::<bool>(),
+        flows in flows(options()),
+        steps in prop::collection::vec(step_both_ways(), 1..60),
+    ) {
+        play(World::with(&config(few), flushes, told, &flows), steps);
     }
 
     /// A rate that is told bounds the copies of what a station does not answer.
@@ -1248,6 +1380,48 @@ fn a_late_silence_makes_copies_and_hides_acks() {
         assert!(metrics.copies_sent > 20, "{metrics:?}");
         assert!(told || world.repaired >= 5, "{} ACKs were kept from the senders", world.repaired);
         assert_eq!(metrics.held_packets, 0);
+    }
+}
+
+/// Sequence numbers go round. What losses and copies left behind says nothing of segments half their space
+/// further on, and what a silence takes there is repaired as before.
+#[test]
+fn copies_repair_as_before_when_numbers_have_gone_round() {
+    const AGGREGATE: u32 = 60_000;
+    const HALF: u64 = (1 << 31) + 100_000_000;
+    for told in [false, true] {
+        let mut world = World::new(&config(false), false, false);
+        if told {
+            // A frame takes a millisecond whatever it carries.
+            let capacity = BitRate(RATE.0 * 40);
+            world.link(LinkEventKind::ChannelSwitched { capacity, efficiency: Fraction::ONE });
+        }
+        // The station offers 512 kB.
+        world.window = 400_000;
+        world.warm_up();
+        for storm in 0..3 {
+            let (copies, repaired) = (world.agent.metrics().copies_sent, world.repaired);
+            for nth in 0..40 {
+                world.send_new_of(0, 7, AGGREGATE);
+                world.send_new_of(1, 7, AGGREGATE);
+                world.silence(20, 100);
+                if nth % 5 == 0 {
+                    world.send_again(nth % 2, 0, AGGREGATE);
+                }
+                world.advance(100);
+            }
+            world.settle(AGGREGATE);
+            assert!(world.has_all(), "told: {told}, storm {storm}");
+            let copies = world.agent.metrics().copies_sent - copies;
+            assert!(copies > 20, "told: {told}, storm {storm}: {copies} copies");
+            assert!(told || world.repaired > repaired, "storm {storm}: no ACK was kept from the senders");
+            if storm < 2 {
+                world.move_on(HALF, AGGREGATE);
+            }
+        }
+        world.advance(3_000);
+        assert!(world.kept.is_empty() && world.packets.is_empty(), "told: {told}: something is left");
+        assert_eq!((world.agent.outstanding(), world.agent.metrics().held_packets), (Bytes(0), 0));
     }
 }
 

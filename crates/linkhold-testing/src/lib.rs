@@ -1,5 +1,5 @@
 //! What tests of several crates share: how many cases a costly property draws, how a test says that it is
-//! skipped, and tshark. Only tests depend on it.
+//! skipped, how long one waits for a client, and tshark. Only tests depend on it.
 //!
 //! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where
 //! a case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
@@ -12,9 +12,13 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use proptest::test_runner::Config;
 
@@ -107,6 +111,68 @@ pub fn skipped(reason: impl Display) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
 }
 
+/// Longer than any program of ours takes to connect, on a busy machine as well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A socket that [`accept`] waits on.
+pub trait Listener {
+    /// A client's connection.
+    type Stream;
+
+    /// The client that connected first of those that wait. Its connection blocks, as one of `accept` does.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nobody has connected, or what else the system says.
+    fn take_client(&self) -> io::Result<Self::Stream>;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn take_client(&self) -> io::Result<TcpStream> {
+        self.set_nonblocking(true)?;
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
+
+#[cfg(unix)]
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    fn take_client(&self) -> io::Result<UnixStream> {
+        self.set_nonblocking(true)?;
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
+
+/// Waits for a client, but not for ever: a test joins the thread that plays a program's other end, and would
+/// hang if the program connected once too seldom.
+///
+/// # Errors
+/// `TimedOut` if nobody connects within a minute, or what else the system says.
+pub fn accept<L: Listener>(listener: &L) -> io::Result<L::Stream> {
+    accept_within(listener, PATIENCE)
+}
+
+fn accept_within<L: Listener>(listener: &L, patience: Duration) -> io::Result<L::Stream> {
+    let began = Instant::now();
+    loop {
+        match listener.take_client() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            found => return found,
+        }
+        if began.elapsed() >= patience {
+            let told = format!("a client was waited for, and none has connected within {patience:?}");
+            return Err(io::Error::new(ErrorKind::TimedOut, told));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// What tshark prints for a capture; `None` where it is not installed, after [`skipped`] has said so.
 ///
 /// # Panics
@@ -130,6 +196,7 @@ pub fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
@@ -165,6 +232,22 @@ mod tests {
     fn a_property_draws_what_it_says_whatever_the_environment_says() {
         draws_seven();
         assert_eq!(DRAWN.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn a_client_that_does_not_come_is_an_error_and_one_that_does_is_served() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let error = accept_within(&listener, Duration::from_millis(5)).expect_err("nobody has connected");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(error.to_string().ends_with("none has connected within 5ms"), "{error}");
+        let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+        let mut served = accept(&listener).expect("a client");
+        let leaving = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            drop(client);
+        });
+        assert_eq!(served.read(&mut [0]).expect("it waits for the end"), 0);
+        leaving.join().expect("no panic");
     }
 
     #[test]

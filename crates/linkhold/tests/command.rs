@@ -991,7 +991,7 @@ fn a_signal_says_on_the_socket_what_its_arguments_say() {
     let socket = folder.path().join("a.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
     let agent = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
+        let mut stream = linkhold_testing::accept(&listener).expect("a client");
         let mut line = String::new();
         BufReader::new(stream.try_clone().expect("cloned")).read_line(&mut line).expect("a line");
         stream.write_all(b"{\"ok\":false,\"error\":\"not today\"}\n").expect("answered");
@@ -1128,7 +1128,7 @@ fn a_signal_to_several_radios_says_so() {
     let listener = std::os::unix::net::UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
     let agent = std::thread::spawn(move || {
         for radios in [r#"["wlan0"]"#, r#"["wlan0","wlan1"]"#] {
-            let (mut stream, _) = listener.accept().expect("a client");
+            let mut stream = linkhold_testing::accept(&listener).expect("a client");
             BufReader::new(stream.try_clone().expect("cloned"))
                 .read_line(&mut String::new())
                 .expect("a line");

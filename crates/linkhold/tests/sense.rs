@@ -246,7 +246,7 @@ fn agent(folder: &Path, count: usize, reply: &'static str) -> std::thread::JoinH
     std::thread::spawn(move || {
         let mut messages: Vec<Value> = Vec::new();
         while messages.len() < count {
-            let (mut stream, _) = listener.accept().expect("a client");
+            let mut stream = linkhold_testing::accept(&listener).expect("a client");
             let mut line = String::new();
             // The first connection only looks whether somebody listens.
             if BufReader::new(&stream).read_line(&mut line).expect("readable") > 0 {
@@ -415,7 +415,7 @@ fn a_freeze_that_is_heard_at_the_second_try_is_counted_with_its_true_age() {
     let agent = std::thread::spawn(move || {
         let mut messages: Vec<Value> = Vec::new();
         while messages.last().is_none_or(|last| event(last) != "thaw") {
-            let (mut stream, _) = listener.accept().expect("a client");
+            let mut stream = linkhold_testing::accept(&listener).expect("a client");
             let mut line = String::new();
             if BufReader::new(&stream).read_line(&mut line).expect("readable") > 0 {
                 messages.push(serde_json::from_str(&line).expect("JSON"));

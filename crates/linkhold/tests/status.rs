@@ -46,7 +46,7 @@ fn ask(args: &[&str], reply: &Value) -> Output {
     let listener = UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
     let line = format!("{reply}\n");
     let agent = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
+        let mut stream = linkhold_testing::accept(&listener).expect("a client");
         let mut question = String::new();
         BufReader::new(&stream).read_line(&mut question).expect("a line");
         stream.write_all(line.as_bytes()).expect("answered");

@@ -14,6 +14,7 @@ impl Registered for CrAwareConfig {
     const SUMMARY: &'static str =
         "CR-aware TCP: freezes the senders of its own host while the radio is silent.";
     const PLACES: &'static [Place] = &[Place::Stations, Place::Correspondent];
+    const FREEZES_SENDERS: bool = true;
     const SILENCE_LIMIT: Option<&'static str> = Some("max_freeze");
 
     const PRESETS: &'static [Preset<Self>] = &[

@@ -8,7 +8,7 @@
 //! scale) when space runs low, and reopened with the exact window field its receiver last sent.
 
 use super::handshake::{EcnEcho, Handshake};
-use super::held::{NONE, tick};
+use super::held::{NONE, is_later, tick};
 use super::lateness::Lateness;
 use super::min_filter::MinFilter;
 use super::probes::{RadioProbe, WiredProbe};
@@ -55,6 +55,9 @@ pub(super) struct Watched {
     pub sent_before_again: Option<Seq>,
     /// Bytes that went down again since the station last acknowledged something new.
     pub repeated: u32,
+    /// Of a connection that was under way when it was first seen: where the first segment that was seen going
+    /// down begins.
+    pub seen_from: Option<Seq>,
 }
 
 /// An uplink ACK that is kept back.
@@ -113,6 +116,8 @@ pub(super) struct Flow {
     opening: Opening,
     /// Another connection has taken the place of the one before.
     anew: bool,
+    /// It was under way when it was first seen, and what lay below then may lie there still.
+    pub midstream: bool,
 
     /// SN_last: latest sequence number acknowledged by the station; `None` before its first ACK.
     pub acked: Option<Seq>,
@@ -223,6 +228,7 @@ impl Flow {
             handshake: Handshake::default(),
             opening: Opening::default(),
             anew: false,
+            midstream: false,
             acked: None,
             offer: 0,
             offer_shift: None,
@@ -589,8 +595,8 @@ impl Flow {
         }
         // An older segment, overtaken on its way, has an older one.
         let last_tick = self.up_tick;
-        let is_later = |value: u32| last_tick.is_none_or(|last| value.wrapping_sub(last) as i32 > 0);
-        self.up_tick = tick(tcp).filter(|&value| is_later(value)).or(last_tick);
+        self.up_tick =
+            tick(tcp).filter(|&value| last_tick.is_none_or(|last| is_later(value, last))).or(last_tick);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
         let newer = match self.acked {
             None => true,
@@ -612,7 +618,7 @@ impl Flow {
             self.acked = Some(tcp.ack);
             self.forget_stray(Direction::Downlink, tcp.ack);
             if let Some(timestamp) = tcp.timestamp {
-                self.new_tick = if last_tick.is_some() { is_later(timestamp.value) } else { begins };
+                self.new_tick = last_tick.map_or(begins, |last| is_later(timestamp.value, last));
                 self.up_timestamp = tcp.timestamp;
             }
         }

@@ -10,6 +10,10 @@ use crate::units::Seq;
 /// Number of no slot and of no packet: the end of an intrusive list.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// No segment is overtaken on its way by one that was sent so many ticks later: 17 s where a clock counts
+/// microseconds, as Linux may (`tcp_usec_ts`).
+const OVERTAKEN: i32 = 1 << 24;
+
 /// Stands for a count of silences that no real count equals.
 pub(super) const IN_SILENCE: u64 = u64::MAX;
 
@@ -71,6 +75,14 @@ pub(super) fn is_data(tcp: &TcpSegment) -> bool {
 /// The segment's TSval.
 pub(super) fn tick(tcp: &TcpSegment) -> Option<u32> {
     tcp.timestamp.map(|timestamp| timestamp.value)
+}
+
+/// True if a TSval is later than the latest that was seen. What seems older by much is later as well: in a
+/// pause of the connection its clock went more than halfway round (RFC 7323 section 5.5). Otherwise no tick
+/// would be later until the clock has come round: for 36 minutes, or 25 days where it counts milliseconds.
+pub(super) fn is_later(tick: u32, latest: u32) -> bool {
+    let ahead = tick.wrapping_sub(latest) as i32;
+    !(-OVERTAKEN..=0).contains(&ahead)
 }
 
 #[cfg(test)]

@@ -233,7 +233,10 @@ impl DsaSync {
     #[inline(never)]
     fn other_flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         let (slot, is_new) = self.touch_or_add(now, Transport::Tcp, packet.flow, packet.station, out)?;
-        self.shared.metrics.midstream_flows += u64::from(is_new && !packet.tcp.flags.contains(TcpFlags::SYN));
+        if is_new && !packet.tcp.flags.contains(TcpFlags::SYN) {
+            self.shared.metrics.midstream_flows += 1;
+            self.round_trips.begins_midstream(now, self.shared.flows.at(slot));
+        }
         Some(slot)
     }
 

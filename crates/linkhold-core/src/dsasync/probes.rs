@@ -100,6 +100,11 @@ impl RadioProbe {
         (mss + HEADERS).saturating_sub(self.len)
     }
 
+    /// The same, but that the radio is not known to have been empty unless the segment left after `unseen`.
+    pub fn seen_since(&self, unseen: Option<Instant>) -> Self {
+        Self { empty: self.empty && unseen.is_none_or(|unseen| self.first.at > unseen), ..*self }
+    }
+
     /// When it came to the base station; `None` if a silence kept it here.
     pub fn arrived(&self) -> Option<Instant> {
         Some(self.arrived).filter(|&arrived| arrived < Instant::FAR_FUTURE)

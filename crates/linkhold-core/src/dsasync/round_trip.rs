@@ -38,12 +38,16 @@ use super::waits::Waits;
 use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
-use crate::units::{BitRate, Fraction};
+use crate::units::{BitRate, Fraction, Seq};
 
 use radio::RadioPart;
 
 pub(super) use radio::waits_in_router;
 pub(super) use wired::probe_wired;
+
+/// What lay below when the first connection was seen that was under way has passed after so long, or is lost.
+/// Somebody who makes connections up could otherwise keep the radio from ever being believed empty.
+const LONGEST_UNSEEN: Duration = Duration::from_secs(10);
 
 /// Measures round trips and what is in the radio.
 #[derive(Debug)]
@@ -81,6 +85,12 @@ pub(super) struct RoundTrips {
     waits: Waits,
     /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
     passed: Instant,
+    /// When a station last acknowledged something that had gone down before anybody looked, and until when
+    /// that is believed, from the first connection on that was under way when it was first seen.
+    unseen: Option<Instant>,
+    unseen_until: Option<Instant>,
+    /// A segment has found the radio empty, at whatever station.
+    knows_empty: bool,
 }
 
 /// What of a station's packets waits at the base station.
@@ -148,6 +158,29 @@ impl RoundTrips {
             hand: 0,
             waits: Waits::default(),
             passed: Instant::ZERO,
+            unseen: None,
+            unseen_until: None,
+            knows_empty: false,
+        }
+    }
+
+    /// A connection is seen for the first time that was under way before.
+    #[cold]
+    pub fn begins_midstream(&mut self, now: Instant, flow: &mut Flow) {
+        flow.midstream = now < *self.unseen_until.get_or_insert(now + LONGEST_UNSEEN);
+    }
+
+    /// The station acknowledged up to `flow.acked`, and before up to `acked_before`: notes if that is
+    /// something that was not seen going down.
+    #[cold]
+    fn look_for_unseen(&mut self, now: Instant, flow: &mut Flow, acked_before: Option<Seq>) {
+        let from = flow.watched.as_ref().and_then(|watched| watched.seen_from);
+        // Nobody notes it while a rate is told.
+        let began_told = from.is_none() && flow.down_sent.is_some();
+        if began_told || from.zip(flow.acked).is_some_and(|(from, acked)| acked.after(from)) {
+            flow.midstream = false;
+        } else if flow.acked != acked_before && self.unseen_until.is_some_and(|until| now < until) {
+            self.unseen = Some(now);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use core::cmp::Ordering;
 
+use super::held::is_later;
 use super::one_way::OneWay;
 use super::probes::PROBE_LIFE;
 use super::shares::Tally;
@@ -52,7 +53,7 @@ impl UpWindow {
     /// already, and none is waited for. (The newest that has arrived may still be held.)
     pub fn begin_echo(&mut self, now: Instant, tick: Option<u32>, silences: u64) {
         let Some(value) = tick else { return };
-        let is_new = self.newest.is_none_or(|newest| (value.wrapping_sub(newest) as i32) > 0);
+        let is_new = self.newest.is_none_or(|newest| is_later(value, newest));
         if !is_new {
             return;
         }
@@ -100,9 +101,10 @@ mod tests {
     #[test]
     fn a_local_round_trip_is_from_the_first_of_a_timestamp_to_its_first_answer() {
         const TOP: u32 = u32::MAX;
+        const HALFWAY: u32 = (1 << 31) + 1000;
         type Row<'a> = (&'a [(u64, Step)], &'a [u64]);
         // (steps, times measured, ms)
-        let rows: [Row<'_>; 8] = [
+        let rows: [Row<'_>; 9] = [
             (&[(0, Down(7)), (30, Up(7)), (31, Up(7)), (40, Down(9)), (65, Up(9))], &[30, 25]),
             // What repeats an older one was under way already.
             (&[(0, Down(7)), (5, Up(6)), (30, Up(7))], &[30]),
@@ -127,6 +129,8 @@ mod tests {
             ),
             // Timestamps wrap around, and what is old comes again.
             (&[(0, Down(TOP)), (20, Up(TOP)), (30, Down(3)), (31, Down(TOP)), (50, Up(3))], &[20, 20]),
+            // In a pause the clock went more than halfway round.
+            (&[(0, Down(7)), (30, Up(7)), (5000, Down(HALFWAY)), (5025, Up(HALFWAY))], &[30, 25]),
         ];
         for (number, (steps, expected)) in rows.iter().enumerate() {
             let (mut up, mut silences, mut measured) = (UpWindow::default(), 0, Vec::new());

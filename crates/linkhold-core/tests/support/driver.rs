@@ -550,6 +550,16 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.flows[flow].rcv_nxt.minus(began) as u32
     }
 
+    /// The flow's correspondent sends what the station lacks once more, up to `payload` bytes in a segment.
+    pub fn go_back(&mut self, flow: usize, payload: u32) {
+        let mut seq = self.flows[flow].rcv_nxt;
+        while self.flows[flow].snd_nxt.after(seq) {
+            let tcp = self.flow(flow).again_of(seq, payload);
+            seq = tcp.seq_end();
+            self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+        }
+    }
+
     /// The flow's correspondent sends nothing new, and the station has what was sent; it goes on saying so.
     pub fn idle(&mut self, flow: usize, time: Duration) {
         let until = self.now + time;

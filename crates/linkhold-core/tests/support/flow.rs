@@ -274,7 +274,13 @@ impl Flow {
 
     /// A segment that the sender sent before, or that covers what it sent.
     pub fn again(&mut self, seq: Seq) -> TcpSegment {
-        self.data(seq, MSS.min(self.snd_nxt.minus(seq).max(0) as u32), TcpFlags::default())
+        self.again_of(seq, MSS)
+    }
+
+    /// The same with up to `most` bytes.
+    pub fn again_of(&mut self, seq: Seq, most: u32) -> TcpSegment {
+        let unacknowledged = self.snd_nxt.minus(seq).max(0) as u32;
+        self.data(seq, most.min(unacknowledged), TcpFlags::default())
     }
 
     /// The station sends one of its latest segments once more.

@@ -161,8 +161,8 @@ mod tests {
         assert!(told.ends_with("a.sock does not answer: no answer within 5 s"), "{told}");
         let closing = std::thread::spawn(move || {
             // The first one has waited in the backlog and is gone.
-            drop(listener.accept());
-            drop(listener.accept());
+            drop(linkhold_testing::accept(&listener));
+            drop(linkhold_testing::accept(&listener));
         });
         let told = ask(&socket);
         assert!(told.ends_with("does not answer: it closed the connection without an answer"), "{told}");

@@ -49,11 +49,10 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
 use linkhold_core::connection::{Connection, Segment};
-use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketId, PacketView, TcpFlags};
-use linkhold_core::settings::Registered;
+use linkhold_core::registry;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
@@ -394,10 +393,11 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
         self.inner.metrics().plus(&self.own_metrics())
     }
 
-    /// The windows count with who froze the senders: of a host's mechanisms `cr-aware` alone does.
+    /// The windows count with the mechanism that froze the senders.
     fn members(&self) -> Vec<(&'static str, Metrics)> {
         let mut members = self.inner.members();
-        let freezes = members.iter().position(|(name, _)| *name == CrAwareConfig::NAME).unwrap_or(0);
+        let freezes = |name: &str| registry::find(name).is_some_and(|entry| entry.freezes_senders);
+        let freezes = members.iter().position(|(name, _)| freezes(name)).unwrap_or(0);
         if let Some((_, metrics)) = members.get_mut(freezes) {
             *metrics = metrics.plus(&self.own_metrics());
         }

@@ -431,7 +431,10 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     /// the last that arrived, and the fourth would be 1.6 s later.
     const TIMEOUTS: u8 = 3;
     /// From the signal to new data. It takes a few milliseconds; the timer alone takes more than a second.
-    const AT_ONCE: Duration = Duration::from_millis(100);
+    /// The first segment was sent again by the timer, in the silence, so the kernel sends all the others
+    /// before it finds that this copy is lost, too: of some 2,900 segments that took more than 100 ms in 3 of
+    /// 100 silences.
+    const AT_ONCE: Duration = Duration::from_millis(400);
     /// From the third timeout to the fourth.
     const NEXT_TIMEOUT: Duration = Duration::from_millis(1600);
     /// A pause is seen from the watcher's next turn on.

@@ -65,7 +65,7 @@ impl Transfer {
         let listener = to.enter(|| TcpListener::bind(address(addr, port))).expect("enter").expect("listen");
         Self::between(
             (from, move || TcpStream::connect_timeout(&address(addr, port), STALL)),
-            (to, move || listener.accept().map(|(stream, _)| stream)),
+            (to, move || linkhold_testing::accept(&listener)),
             amount,
         )
     }
@@ -74,7 +74,7 @@ impl Transfer {
     pub fn fetch(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
         let listener = from.enter(|| TcpListener::bind(address(addr, port))).expect("enter").expect("listen");
         Self::between(
-            (from, move || listener.accept().map(|(stream, _)| stream)),
+            (from, move || linkhold_testing::accept(&listener)),
             (to, move || TcpStream::connect_timeout(&address(addr, port), STALL)),
             amount,
         )

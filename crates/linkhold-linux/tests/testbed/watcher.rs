@@ -90,7 +90,7 @@ fn pattern() -> Vec<u8> {
 
 /// The correspondent sends the pattern and gets it back.
 fn echo(listener: &TcpListener) -> std::io::Result<bool> {
-    let (mut stream, _) = listener.accept()?;
+    let mut stream = linkhold_testing::accept(listener)?;
     stream.set_read_timeout(Some(StdDuration::from_secs(10)))?;
     stream.write_all(&pattern())?;
     let mut back = vec![0; BYTES];

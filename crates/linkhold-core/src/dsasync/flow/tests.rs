@@ -543,3 +543,22 @@ fn a_tick_is_new_once_though_an_older_segment_comes_in_between() {
     assert!(!new(&mut flow, 1001, 11));
     assert!(new(&mut flow, 1101, 12));
 }
+
+/// So much of a station's clock goes by in 36 minutes, if it counts microseconds.
+#[test]
+fn a_tick_is_new_after_a_pause_in_which_the_clock_went_more_than_halfway_round() {
+    let mut flow = under_way();
+    let mut is_new = |seq: u32, value: u32| {
+        let timestamp = Some(TcpTimestamp { value, echo: 0 });
+        let plain = syn(TcpFlags::ACK, None);
+        let data = TcpSegment { seq: Seq(seq), payload_len: 100, ack: Seq(2101), timestamp, ..plain };
+        assert!(flow.on_uplink(&data));
+        flow.new_tick
+    };
+    is_new(701, 9);
+    let late: u32 = 1000 + (1 << 31);
+    assert!(is_new(801, late));
+    assert!(!is_new(901, late));
+    assert!(is_new(1001, late + 1));
+    assert!(!is_new(901, late), "overtaken on its way");
+}

@@ -46,9 +46,16 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
+        if flow.midstream && !told && self.measures {
+            self.look_for_unseen(now, flow, acked_before);
+        }
         if let (Some(watched), Some(acked)) = (&mut flow.watched, flow.acked) {
             // Half the sequence space further on it would lie ahead again.
             watched.repairs_to.take_if(|end| !end.after(acked));
+            if told {
+                // The same, and nobody looks at it before the rate is told no more.
+                watched.again = None;
+            }
             // Duplicate ACKs answer repetitions, and would let a sender repeat for good.
             if acked_before != Some(acked) {
                 watched.repeated = 0;
@@ -117,7 +124,13 @@ impl RoundTrips {
         if silences == Some(probe.silences) {
             // A full segment would have taken longer, and windows are made of those.
             let shorter = self.bdp.takes(probe.shorter(flow.handshake.mss));
+            // Before what lay below unseen had passed, nobody could tell that the radio was empty.
+            let probe = &probe.seen_since(self.unseen);
+            self.knows_empty |= probe.empty;
             record.radio.add(now, probe, newest, shorter, wait);
+            if !self.knows_empty && !self.bdp.is_told() && self.measures {
+                record.radio.guess_less(now);
+            }
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = record.radio.empty.get()
             {

@@ -21,6 +21,12 @@
 //! next sample says so. Without uploads it stays: ten downloads beside a stream of datagrams that leaves no
 //! time in which the radio is empty would have carried 0.91 of the bytes.
 //!
+//! An agent that starts on a busy router knows no least time at all, and what lies below may never run empty:
+//! with 0.5 s of queue for the radio's own time, as much went on lying below for as long as the downloads
+//! lasted. So as long as no segment has found the radio empty, at whatever station, the time that stands in
+//! is halved every half second. Once it is too short, little lies below, the radio runs empty, and a sample
+//! says what is right. That the radio is empty is not believed before what had gone down unseen has passed.
+//!
 //! A silence within a probe's time spoils the sample.
 
 use crate::dsasync::codel;
@@ -37,6 +43,9 @@ const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() /
 /// For as long the usual time stands without a sample. After that it falls by an eighth, and so from 36 ms to
 /// 9 in six seconds. A time that is right is found again at the cost of a moment in which the radio is empty.
 const STANDS: Duration = Duration::from_millis(500);
+
+/// No time of a radio is guessed to be shorter than half of this.
+const LEAST_GUESS: Duration = Duration::from_millis(1);
 
 /// How long segments to a station take until they are acknowledged, with nothing queued below.
 #[derive(Debug, Default)]
@@ -120,6 +129,18 @@ impl RadioPart {
         if let (Some(wait), Some(_)) = (wait, probe.next) {
             let took = now.since(newest.at).saturating_sub(wait).max(self.empty.get().unwrap_or_default());
             self.usual = Some(smooth(self.usual.or_else(|| self.empty.get()), took));
+            self.usual_seen = now;
+        }
+    }
+
+    /// No station's segment has found the radio empty yet.
+    #[cold]
+    pub fn guess_less(&mut self, now: Instant) {
+        let Some(any) = self.any.get().filter(|_| self.empty.get().is_none()) else { return };
+        if self.usual_seen == Instant::ZERO {
+            self.usual_seen = now;
+        } else if now.since(self.usual_seen) > STANDS && any > LEAST_GUESS {
+            self.any.add(now, Duration::from_nanos(any.as_nanos() / 2));
             self.usual_seen = now;
         }
     }

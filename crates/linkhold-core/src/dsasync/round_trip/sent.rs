@@ -144,9 +144,13 @@ impl RoundTrips {
         let mut before = untold.under_way(under_way, others, local);
         before.dry &= !waited;
         untold.rate.on_sent(now, bytes, before);
-        flow.watched
-            .get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }))
-            .sent = now;
+        let begins_midstream = flow.midstream && flow.down_sent.is_none();
+        let watched =
+            flow.watched.get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }));
+        watched.sent = now;
+        if begins_midstream {
+            watched.seen_from = Some(sent.end - sent.seq_len);
+        }
         if flow.is_answered() {
             untold.shares.add(now, sent.len, &mut flow.share);
         }
