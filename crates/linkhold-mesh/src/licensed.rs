@@ -27,8 +27,11 @@ pub(crate) enum Change {
     Silent(Cause),
     /// They may send.
     Open,
-    /// They work on another channel from now on.
-    Retuned,
+    /// The search for a free channel is over: they work on the one that was found from now on.
+    Retuned {
+        /// The channel on which it began. It may be the same.
+        from: usize,
+    },
     /// What upper layers are told.
     Tell(LinkEventKind),
 }
@@ -56,7 +59,7 @@ pub(crate) fn changes(events: CycleEvents, scope: Scope, handing_off: bool, into
                     end(Cause::Sensing),
                 ]);
             }
-            CycleEvent::HandoffEnded { .. } => into.push(Change::Retuned),
+            CycleEvent::HandoffEnded { from, .. } => into.push(Change::Retuned { from }),
             CycleEvent::TransmittingBegan { .. } => into.extend([Change::Open, end(Cause::Sensing)]),
             CycleEvent::SensingEnded { .. }
             | CycleEvent::HandoffBegan { .. }

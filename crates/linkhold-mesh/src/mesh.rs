@@ -13,7 +13,7 @@
 //! Choices:
 //! - a packet of the routing protocol goes before all data of its node, as in ns-2's `PriQueue`;
 //! - the queue holds `queue` packets of data and drops what comes when it is full (DropTail). Messages of the
-//!   routing protocol are not counted; they are bounded by [`MAX_MESSAGES`];
+//!   routing protocol are not among them; they are bounded by [`MAX_MESSAGES`];
 //! - a node that has a packet for an address knows the neighbour's (no ARP);
 //! - what is different where nodes have a channel each: `homes.rs`, `mesh/visiting.rs`.
 
@@ -43,9 +43,12 @@ use crate::spectrum::Spectrum;
 use crate::watched::{RouteNews, Watched};
 
 mod environment;
+#[cfg(test)]
+mod tests;
 mod visiting;
 
-/// Most messages of the routing protocol in a node's queue.
+/// Most messages of the routing protocol in a node's queue. Where nodes have a channel each, a broadcast is a
+/// copy for each channel, and the bound is this times the number of channels.
 const MAX_MESSAGES: usize = 64;
 /// Most neighbours of whom a node's layers publish something.
 const MAX_NEIGHBOURS: usize = 128;
@@ -123,14 +126,17 @@ struct Nodes {
 /// What happened in a mesh, by totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets of data that a node sent on for another.
+    /// Packets of data that a node sent on for another, and that arrived at the next hop: each of these hops
+    /// counts.
     pub forwarded: u64,
-    /// Messages of the routing protocol handed to radios; where nodes have a channel each, also beacons, and
-    /// each copy.
+    /// Messages of the routing protocol that radios sent, also in vain; where nodes have a channel each, also
+    /// beacons, and each copy.
     pub route_messages: u64,
+    /// Messages that a full queue did not take, likewise.
+    pub messages_dropped: u64,
     /// Frames that a radio gave up.
     pub given_up: u64,
-    /// Handoffs to another channel.
+    /// Handoffs to another channel. A search for a free one that ends where it began is none.
     pub handoffs: u64,
     /// Transmissions on the air: frames, their repetitions, RTS, CTS and ACKs.
     pub transmissions: u64,
@@ -145,6 +151,7 @@ impl Counters {
         Self {
             forwarded: self.forwarded - earlier.forwarded,
             route_messages: self.route_messages - earlier.route_messages,
+            messages_dropped: self.messages_dropped - earlier.messages_dropped,
             given_up: self.given_up - earlier.given_up,
             handoffs: self.handoffs - earlier.handoffs,
             transmissions: self.transmissions - earlier.transmissions,
@@ -327,10 +334,10 @@ impl Mesh {
                         concerned.clone().for_each(|radio| self.dcf.suspend(now, radio, &mut self.nodes));
                     }
                 }
-                Change::Retuned => {
+                Change::Retuned { from } => {
                     let nodes = &mut self.nodes;
-                    nodes.counters.handoffs += 1;
                     let channel = nodes.spectrum.channel(metered);
+                    nodes.counters.handoffs += u64::from(channel != from);
                     nodes.meters.retune(metered, now, channel, nodes.spectrum.rate_of(channel));
                     concerned.clone().for_each(|node| nodes.publish_channel(now, Node(node)));
                     if let Some(homes) = nodes.spectrum.homes_mut() {
@@ -654,12 +661,13 @@ impl Nodes {
     }
 
     fn push_message(&mut self, node: Node, id: PacketId) {
+        let copies = if self.spectrum.homes().is_some() { self.spectrum.channels() } else { 1 };
         let state = &mut self.states[node.get()];
-        if state.messages.len() >= MAX_MESSAGES {
+        if state.messages.len() >= MAX_MESSAGES * copies {
             self.packets.remove(id);
+            self.counters.messages_dropped += 1;
             return;
         }
-        self.counters.route_messages += 1;
         state.messages.push_back(id);
         self.kicked.push(node.0);
     }
@@ -728,6 +736,8 @@ impl Nodes {
         let Some(packet) = self.packets.get_mut(id) else { return };
         packet.arrived = true;
         let Cargo::Data(frame) = packet.cargo else { return };
+        // It counts when it arrives: a node that is to send it on may have no route, or find the link broken.
+        self.counters.forwarded += u64::from(packet.source != from);
         if packet.destination == at {
             self.out.delivered(frame, false);
             return;
@@ -737,7 +747,6 @@ impl Nodes {
             self.out.dropped(frame, AirDrop::HopLimit);
             return;
         }
-        self.counters.forwarded += 1;
         let id = self.packets.insert(onward);
         self.route(now, at, id, Some(from));
     }

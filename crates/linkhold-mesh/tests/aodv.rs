@@ -369,6 +369,48 @@ fn a_packet_keeps_the_number_of_a_route_to_its_source_that_has_ended() {
     assert_ne!(net.fates[&10_000], Fate::Looped);
 }
 
+/// A node that is heard revives the routes of its neighbours, and gives them no number. However often that
+/// happens, its next request has a number that they take.
+#[test]
+fn a_neighbour_that_was_heard_for_long_and_left_finds_the_way_back() {
+    let [x, d, y, z] = [0, 1, 2, 3];
+    let mut net = six(&[(x, d), (d, z)]);
+    net.send(0, d, x);
+    for packet in 1..12 {
+        // All routes expire meanwhile, so that z asks again, and d passes its request on to x.
+        net.run_for(30_000);
+        net.send(packet, z, x);
+    }
+    net.run_for(30_000);
+    net.links = Some([(d, y), (y, x)].into());
+    net.send(100, d, x);
+    net.run_for(5000);
+    assert_eq!(net.delivered(100), Some(2));
+}
+
+#[test]
+fn a_node_answers_for_a_neighbour_only_with_a_number_that_the_neighbour_gave() {
+    let [x, d, z, u, v] = [0, 1, 2, 3, 4];
+    let mut net = six(&[(x, d), (d, z), (x, u)]);
+    net.send(0, d, x);
+    net.run_for(30_000);
+    // d passes z's request on, so that x has a route to d again, with the number that it ended with.
+    net.send(1, z, x);
+    net.run_for(1000);
+    assert_eq!(net.path(x, d), Some(vec![x, d]));
+    let messages = net.messages;
+    net.send(2, u, d);
+    net.run_for(1000);
+    // A request that reaches x only; one that x passes on; the answer of d over two hops.
+    assert_eq!((net.delivered(2), net.messages - messages), (Some(2), 5));
+    let messages = net.messages;
+    net.links = Some([(x, d), (x, v)].into());
+    net.send(3, v, d);
+    net.run_for(1000);
+    // The answer had d's number: now a request, the answer of x, and its word to d.
+    assert_eq!((net.delivered(3), net.messages - messages), (Some(2), 3));
+}
+
 /// How often a pair of nodes that send gives way to another, at each look.
 const CHANGES: f64 = 0.02;
 

@@ -255,6 +255,19 @@ fn a_user_that_is_heard_drives_the_nodes_to_the_next_band() {
     assert_eq!(driver.mesh.counters().handoffs, 1);
 }
 
+/// Band 2 is taken for ever, and band 1 for a second: the search goes round, and ends where it began.
+#[test]
+fn a_search_that_ends_where_it_began_is_no_handoff() {
+    let channels = spectrum(2, "1 100 100 1 10\n2 100 100 2 10\n1 0 1\n2 0 1000\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(2), Routing::Direct) }, 1);
+    driver.send(0, 1);
+    driver.run(seconds(4));
+    assert_eq!((driver.delivered(), driver.mesh.map(driver.now).band), (1, 0));
+    // Eleven times 100 ms of sensing, with ten changes of 10 ms between them.
+    assert!(driver.arrivals[0].0 > Instant::from_millis(1200), "{:?}", driver.arrivals);
+    assert_eq!(driver.mesh.counters().handoffs, 0);
+}
+
 #[test]
 fn users_on_every_band_leave_the_nodes_silent_and_nothing_hangs() {
     let channels = spectrum(2, "1 100 100 1 10\n2 100 100 2 10\n1 0 1000\n2 0 1000\n");

@@ -10,7 +10,7 @@ use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
 use crate::mac::dcf::{DcfConfig, Phy};
 use crate::mac::grants::config::{GrantsConfig, GrantsError};
-use crate::mac::ieee802154::config::Ieee802154Config;
+use crate::mac::ieee802154::config::{Ieee802154Config, LEAST_USER_INTERVAL};
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
 use crate::signals::SignalsConfig;
@@ -195,7 +195,10 @@ impl AirConfig {
             ("max_csma_backoffs", config.max_csma_backoffs <= 5),
             ("max_frame_retries", config.max_frame_retries <= 7),
             ("clock_tolerance", (0.0..=1000.0).contains(&config.clock_tolerance)),
-            ("overhearing.frame_interval", !overhearing.frame_interval.is_zero()),
+            // Frames of the cell's own radios are not compared with the address that is listened for.
+            ("user_address", !config.user_address.is_of_the_cell()),
+            ("overhearing.address", !overhearing.address.is_of_the_cell()),
+            ("overhearing.frame_interval", overhearing.frame_interval >= LEAST_USER_INTERVAL),
             ("overhearing.idle_time", !overhearing.idle_time.is_zero()),
             ("overhearing.false_alarms", (0.0..=1e5).contains(&overhearing.false_alarms)),
         ];

@@ -1,11 +1,12 @@
 //! Detection of a primary user by overhearing its frames: a radio that reads the user's address in a frame
 //! knows that the user is there, and believes it gone after a while without one.
 //!
-//! Source: cr-aware sections 3 (T_idle) and 4.2 (address match). Sees the user's bursts and random streams of
-//! its own; emits link events (cause `PrimaryUser`), each for the node of the radio that overheard.
-//! States of a detector: clear → detected → clear.
+//! Source: cr-aware sections 3 (T_idle) and 4.2 (address match). Sees the user's bursts, the header of its
+//! frames and random streams of its own; emits link events (cause `PrimaryUser`), each for the node of the
+//! radio that overheard. States of a detector: clear → detected → clear.
 //!
-//! In a burst the user sends frames back to back; only a frame that ends within the burst can be read. Each
+//! In a burst the user sends frames back to back; only a frame that ends within the burst can be read, and
+//! only one whose source address is the one that the radios know as the user's is taken for its frame. Each
 //! is missed with the same chance, independent of the others. All times are shifted by the delay from a
 //! frame's end to the moment at which it is understood. A false alarm counts as one frame. The paper says
 //! nothing of misses, delays and false alarms; a simulation that sets them to zero has to justify it.
@@ -14,8 +15,11 @@
 //!
 //! - A radio overhears while it transmits, too, since the radio's events must not depend on traffic; the
 //!   chance of a miss has to cover that.
-//! - The user's frames are moments of its bursts and no frames on the simulator's air: no address is
-//!   compared, and a capture has none of them. An address that is read wrongly counts among the misses.
+//! - The source address is compared once for each burst, since all frames of a burst have the same sender.
+//!   Frames of the cell's own radios are not compared, because their addresses cannot be listened for. An
+//!   address that is read wrongly counts among the misses or the false alarms.
+//! - The frames are no events on the simulator's air: to CCA a burst is one carrier. A capture has each frame
+//!   ([`UserFrames`](crate::UserFrames)).
 
 use std::collections::VecDeque;
 
@@ -24,6 +28,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Fraction;
 
 use crate::frame::{AirOutput, RadioId};
+use crate::mac::ieee802154::header::{ExtendedAddress, is_from, user_header};
 use crate::rng::Stream;
 use crate::wakeups::Wakeups;
 
@@ -35,7 +40,10 @@ const MAX_BURSTS: usize = 64;
 /// How a radio overhears a primary user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverhearConfig {
-    /// From the end of one of the user's frames to the end of the next, in a burst; not zero.
+    /// The source address of the frames that a radio takes for the user's; no radio's of the cell.
+    pub address: ExtendedAddress,
+    /// From the end of one of the user's frames to the end of the next, in a burst; at least
+    /// [`LEAST_USER_INTERVAL`](crate::ieee802154::LEAST_USER_INTERVAL).
     pub frame_interval: Duration,
     /// Chance that a frame is not overheard; 1: none ever is.
     pub missed: Fraction,
@@ -50,6 +58,7 @@ pub struct OverhearConfig {
 impl Default for OverhearConfig {
     fn default() -> Self {
         Self {
+            address: ExtendedAddress::PRIMARY_USER,
             // The longest frame of 802.15.4 (4.3 ms) and its spacing (0.6 ms).
             frame_interval: Duration::from_millis(5),
             // Assumptions: a link that loses a frame in ten; a software receiver's buffers and decoding
@@ -192,6 +201,10 @@ impl Detector {
 #[derive(Clone, Debug)]
 pub(crate) struct Overhearing {
     delay: Duration,
+    /// The address that the radios know as the user's.
+    licensed: ExtendedAddress,
+    /// The address that the user has.
+    sender: ExtendedAddress,
     /// By radio: it hears the user.
     hears: Vec<bool>,
     detectors: Vec<Detector>,
@@ -199,11 +212,14 @@ pub(crate) struct Overhearing {
 }
 
 impl Overhearing {
-    /// `hears` tells of each radio, by its number, whether it hears the user.
-    pub(crate) fn new(config: &OverhearConfig, hears: Vec<bool>, seed: u64) -> Self {
+    /// `sender` is the source address of the user's frames; `hears` tells of each radio, by its number,
+    /// whether it hears the user.
+    pub(crate) fn new(config: &OverhearConfig, sender: ExtendedAddress, hears: Vec<bool>, seed: u64) -> Self {
         let detectors: Vec<_> =
             (0..).zip(&hears).map(|(radio, _)| Detector::new(*config, seed, radio)).collect();
-        let mut all = Self { delay: config.delay, wakeups: Wakeups::new(hears.len()), hears, detectors };
+        let (delay, licensed) = (config.delay, config.address);
+        let wakeups = Wakeups::new(hears.len());
+        let mut all = Self { delay, licensed, sender, hears, detectors, wakeups };
         for slot in 0..all.detectors.len() {
             all.wakeups.set(slot, all.detectors[slot].next(), 0);
         }
@@ -214,8 +230,13 @@ impl Overhearing {
         self.wakeups.next()
     }
 
-    /// A burst of the user starts; it will end at `end`.
+    /// A burst of the user starts; it will end at `end`. It tells nobody anything if its frames have another
+    /// source address than the radios listen for.
     pub(crate) fn on_burst(&mut self, start: Instant, end: Instant) {
+        // The headers differ in their sequence number only, so that the first one answers for all.
+        if !is_from(&user_header(self.sender, 0), self.licensed) {
+            return;
+        }
         for slot in (0..self.detectors.len()).filter(|&slot| self.hears[slot]) {
             self.detectors[slot].on_burst(start, end);
             self.wakeups.set(slot, self.detectors[slot].next(), 0);
@@ -254,6 +275,7 @@ mod tests {
 
     fn config(missed: f64, delay: u64, false_alarms: f64) -> OverhearConfig {
         OverhearConfig {
+            address: ExtendedAddress::PRIMARY_USER,
             frame_interval: MS(5),
             missed: Fraction::clamped(missed),
             delay: MS(delay),
@@ -305,6 +327,33 @@ mod tests {
             news.extend(detector.step(at));
         }
         assert_eq!(news, [News::Present]);
+    }
+
+    /// Times at which radios, all of which hear the user, tell of it in a burst from 100 to 200 ms.
+    fn told_of(address: ExtendedAddress, sender: ExtendedAddress, false_alarms: f64) -> Vec<Instant> {
+        let config = OverhearConfig { address, ..config(0.0, 10, false_alarms) };
+        let mut all = Overhearing::new(&config, sender, vec![true; 3], 1);
+        let mut out = AirOutput::new();
+        all.on_burst(AT(100), AT(200));
+        let mut times = Vec::new();
+        // Before the user is believed gone.
+        while all.next() < AT(1210) {
+            let at = all.next();
+            all.step(&mut out);
+            times.extend(out.drain().map(|_| at));
+        }
+        times
+    }
+
+    #[test]
+    fn only_frames_from_the_address_that_is_listened_for_tell_of_the_user() {
+        let (user, other) = (ExtendedAddress::PRIMARY_USER, ExtendedAddress([2, 0, 0, 1, 0, 0, 0, 2]));
+        for (address, sender) in [(user, user), (user, other), (other, user), (other, other)] {
+            let told = told_of(address, sender, 0.0);
+            let expected = if address == sender { vec![AT(115), AT(115), AT(115)] } else { Vec::new() };
+            assert_eq!(told, expected, "from {sender} where {address} is listened for");
+        }
+        assert!(!told_of(user, other, 20.0).is_empty(), "a false alarm needs no frame");
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub use mac::grants::accounting::UplinkAccounting;
 pub use mac::grants::config::{self as grants, GrantsConfig, GrantsError, Standard};
 pub use mac::grants::model as grants_model;
 pub use mac::ieee802154::config::{self as ieee802154, HeardBy, Ieee802154Config};
+pub use mac::ieee802154::header::ExtendedAddress;
+pub use mac::ieee802154::user_frames::UserFrames;
 pub use primary_user::PrimaryUserConfig;
 pub use queue::config::{FqCodelConfig, InSilence, QueueConfig, QueueKind};
 pub use sensing::{SensingConfig, StationSensing};

@@ -14,8 +14,11 @@
 //! - an end that would be told after the next start is not told, for to the listener the two are one silence;
 //! - a false silence that overlaps a true one makes one silence of both.
 //!
-//! Deviations from a real source: a latency has no spread, and no end is lost. An end that is lost would
-//! leave a listener with nothing but its own limit, and how long that is does not depend on the radio.
+//! A latency is a fixed time and one that is drawn for each silence, evenly between nothing and its spread:
+//! as of a driver that is asked now and then, or of a message that waits for a beacon.
+//!
+//! Deviation from a real source: no end is lost. An end that is lost would leave a listener with nothing but
+//! its own limit, and how long that is does not depend on the radio.
 
 use std::collections::VecDeque;
 
@@ -42,6 +45,10 @@ pub struct ToldConfig {
     pub late: Duration,
     /// The same for a silence's end.
     pub end_late: Duration,
+    /// A start is told later than [`late`](Self::late) by up to this, drawn evenly.
+    pub late_spread: Duration,
+    /// An end is told later than [`end_late`](Self::end_late) by up to this, drawn evenly.
+    pub end_late_spread: Duration,
     /// Whether the message carries the time at which the silence began or ended
     /// ([`LinkEvent::effective_at`]), and so tells exactly how late it is. Most real sources give no time.
     pub start_known: bool,
@@ -62,6 +69,8 @@ impl ToldConfig {
     pub const EXACT: Self = Self {
         late: Duration::ZERO,
         end_late: Duration::ZERO,
+        late_spread: Duration::ZERO,
+        end_late_spread: Duration::ZERO,
         start_known: true,
         length_known: true,
         missed: Fraction::ZERO,
@@ -218,6 +227,9 @@ struct Teller {
     false_until: Option<Instant>,
     misses: Stream,
     alarms: Stream,
+    spreads: Stream,
+    /// The part of its spread, 0 to 1, by which this silence's start is told late, and that of its end.
+    drawn: (f64, f64),
     /// When the next false silence may begin, drawn at the greatest rate of all configurations.
     alarm_at: Instant,
 }
@@ -235,14 +247,34 @@ impl Teller {
             false_until: None,
             misses: Stream::new(seed, "signal-missed", slot as u64),
             alarms: Stream::new(seed, "signal-false", slot as u64),
+            spreads: Stream::new(seed, "signal-spread", slot as u64),
+            drawn: (0.0, 0.0),
             alarm_at: Instant::FAR_FUTURE,
         };
+        teller.draw_spread();
         teller.alarm_at = teller.draw_alarm(Instant::ZERO);
         teller
     }
 
     fn config(&self) -> ToldConfig {
         self.configs.get(self.current).copied().unwrap_or_default()
+    }
+
+    /// Draws anew for each silence, told or not, so that a change of one does not shift the others' luck.
+    fn draw_spread(&mut self) {
+        self.drawn = (self.spreads.unit(), self.spreads.unit());
+    }
+
+    /// How late this silence's start is told.
+    fn start_latency(&self) -> Duration {
+        let ToldConfig { late, late_spread, .. } = self.config();
+        late + late_spread.mul_f64(self.drawn.0)
+    }
+
+    /// How late this silence's end is told.
+    fn end_latency(&self) -> Duration {
+        let ToldConfig { end_late, end_late_spread, .. } = self.config();
+        end_late + end_late_spread.mul_f64(self.drawn.1)
     }
 
     fn greatest_rate(&self) -> f64 {
@@ -280,6 +312,7 @@ impl Teller {
         self.silent = true;
         if is_new {
             sum.silences += 1;
+            self.draw_spread();
             // One draw a silence, so that a change of one silence does not shift the others' luck.
             if self.misses.unit() < config.missed.get() || self.pending.len() >= MAX_PENDING {
                 sum.missed += 1;
@@ -289,8 +322,9 @@ impl Teller {
             // The start was missed, and so is what is said of it later.
             return;
         }
-        // Channels differ in their latency; what is told keeps its order all the same.
-        let mut due = at + config.late;
+        // Channels differ in their latency, and each silence draws its own; what is told keeps its order all
+        // the same.
+        let mut due = at + self.start_latency();
         while let Some(&(last, news)) = self.pending.back() {
             match news {
                 News::End { .. } if last > due => {
@@ -309,7 +343,7 @@ impl Teller {
 
     fn ended(&mut self, at: Instant, effective: Instant, sum: &mut ToldAccounting) {
         self.silent = false;
-        let due = at + self.config().end_late;
+        let due = at + self.end_latency();
         while let Some(&(last, News::Start { is_new, .. })) = self.pending.back()
             && last >= due
         {
@@ -487,10 +521,13 @@ impl Signals {
 
     /// The radio has a rate, as `kind` says, from `at` on; at the start of a run it is told at once.
     pub(crate) fn rate(&mut self, at: Instant, kind: LinkEventKind, out: &mut AirOutput) {
-        let switching =
-            self.tellers.get(SilenceSource::Switching.slot()).map(Teller::config).unwrap_or_default();
-        let late = if at == Instant::ZERO { Duration::ZERO } else { switching.end_late };
-        self.rates.push_back((at + late, LinkEvent { effective_at: Some(at), detected_at: at + late, kind }));
+        let late = match self.tellers.get(SilenceSource::Switching.slot()) {
+            Some(switching) if at > Instant::ZERO => switching.end_latency(),
+            _ => Duration::ZERO,
+        };
+        // Rates keep their order, too.
+        let due = self.rates.back().map_or(at + late, |&(last, _)| last.max(at + late));
+        self.rates.push_back((due, LinkEvent { effective_at: Some(at), detected_at: due, kind }));
         let due = |rates: &VecDeque<(Instant, LinkEvent)>| rates.front().is_some_and(|&(due, _)| due <= at);
         while due(&self.rates) || self.rates.len() > MAX_RATES {
             self.tell_rate(at, out);

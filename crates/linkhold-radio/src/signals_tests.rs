@@ -89,6 +89,49 @@ fn silences_are_told_late_and_what_overtakes_itself_is_one_or_none() {
 }
 
 #[test]
+fn each_silence_is_late_by_a_draw_of_its_own_from_the_spread() {
+    let told = ToldConfig { late_spread: MS(40), end_late_spread: MS(20), ..late(10, 5) };
+    let silences: Vec<(u64, u64)> = (0..2000).map(|n| (200 * n, 200 * n + 100)).collect();
+    let lateness = |seed| {
+        let (heard, sum) = play(told, seed, &silences, 1_000_000);
+        assert_eq!((sum.told, sum.ends, heard.len()), (2000, 2000, 4000));
+        let of = |what: char, from: u64| {
+            let late = heard.iter().filter(move |(_, is)| *is == what).map(move |(at, _)| at % 200 - from);
+            late.collect::<Vec<u64>>()
+        };
+        (of('(', 0), of(')', 100))
+    };
+    let (starts, ends) = lateness(1);
+    let mean = |late: &[u64]| late.iter().sum::<u64>() as f64 / late.len() as f64;
+    // Whole milliseconds, cut: half of one less. Four standard deviations of the means are 1.0 and 0.5 ms.
+    assert!((mean(&starts) - 29.5).abs() < 1.0 && (mean(&ends) - 14.5).abs() < 0.5);
+    assert!(
+        starts.iter().all(|late| (10..50).contains(late)) && ends.iter().all(|late| (5..25).contains(late))
+    );
+    assert_eq!(lateness(1), (starts.clone(), ends.clone()));
+    assert_ne!(lateness(2).0, starts);
+}
+
+#[test]
+fn a_new_rate_is_told_with_the_end_of_its_switch_and_rates_keep_their_order() {
+    let switching = ToldConfig { end_late_spread: MS(90), ..late(0, 5) };
+    let mut bench = Bench::new(&SignalsConfig { switching, ..SignalsConfig::default() }, 3);
+    for n in 0..50 {
+        let end = 100 + 20 * n;
+        bench.silence(SilenceSource::Switching, end - 10, end);
+        bench.signals.rate(AT(end), LinkEventKind::GrantFrames { period: MS(5) }, &mut bench.out);
+        bench.note();
+    }
+    bench.run(AT(10_000));
+    let rates: Vec<u64> = bench.heard.iter().filter(|(_, what)| *what == 'r').map(|(at, _)| *at).collect();
+    assert_eq!(rates.len(), 50);
+    assert!(bench.heard.is_sorted_by_key(|&(at, _)| at), "{:?}", bench.heard);
+    // The last end that is told is that of the last silence, and with it comes its rate, or an earlier one.
+    let last = bench.heard.iter().rev().find(|(_, what)| *what == ')').map(|(at, _)| *at);
+    assert!(last.is_some_and(|last| rates.last().is_some_and(|rate| *rate >= last)), "{:?}", bench.heard);
+}
+
+#[test]
 fn lateness_is_measured_from_what_happened_on_the_air() {
     let mut bench = Bench::new(&SignalsConfig { gaps: late(5, 2), ..SignalsConfig::default() }, 1);
     // The radio itself notices 20 ms late.
@@ -216,7 +259,9 @@ fn a_start_that_went_on_with_a_silence_and_is_not_told_leaves_that_silence_its_e
 proptest! {
     #[test]
     fn starts_and_ends_balance_and_nothing_is_told_of_silences_that_are_none(
-        (late, end_late) in (0u64..80, 0u64..80), missed in 0.0f64..1.0,
+        (late, end_late) in (0u64..80, 0u64..80),
+        (spread, end_spread) in (prop_oneof![Just(0), 1u64..80], prop_oneof![Just(0), 1u64..80]),
+        missed in 0.0f64..1.0,
         alarms in prop_oneof![Just(0.0), 0.0f64..600.0], length in 1u64..300, seed: u64,
         steps in prop::collection::vec((0u64..60, 0u64..60), 0..60),
     ) {
@@ -229,6 +274,8 @@ proptest! {
         let told = ToldConfig {
             late: MS(late),
             end_late: MS(end_late),
+            late_spread: MS(spread),
+            end_late_spread: MS(end_spread),
             start_known: true,
             length_known: true,
             missed: Fraction::clamped(missed),
@@ -244,7 +291,8 @@ proptest! {
             match what {
                 '(' => {
                     silent = true;
-                    let since = |&(start, end): &(u64, u64)| start + late <= at && at <= end + end_late.max(late);
+                    let last = (end_late + end_spread).max(late + spread);
+                    let since = |&(start, end): &(u64, u64)| start + late <= at && at <= end + last;
                     let true_one = silences.iter().any(since);
                     prop_assert!(true_one || alarms > 0.0, "{at}: {silences:?}");
                 }

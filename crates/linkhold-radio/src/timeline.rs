@@ -145,7 +145,7 @@ impl Timeline {
                 let listens = config.channels.iter().any(|channel| channel.primary_user.is_some());
                 let radios = if listens { 0..config.stations + 1 } else { 0..0 };
                 let hears = radios.map(|radio| mac.user_heard_by.includes(RadioId(radio))).collect();
-                Some(Overhearing::new(&mac.overhearing, hears, seed))
+                Some(Overhearing::new(&mac.overhearing, mac.user_address, hears, seed))
             }
             Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Grants(_) => None,
         };

@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::*;
 use linkhold_core::link_event::Scope;
-use linkhold_core::packet::StationId;
+use linkhold_core::packet::{PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 use linkhold_radio::dcf::{DcfConfig, Phy};
@@ -199,39 +200,66 @@ fn noise_costs_attempts_and_then_the_frame() {
     }
 }
 
-/// What is said of a frame that is given up is said of its last attempt.
-#[test]
-fn a_frame_whose_last_attempt_meets_a_primary_user_is_none_that_noise_took() {
+/// A frame goes down every 4 ms, the first after `first` us, over noise. A primary user comes every 100 ms,
+/// the first time after 50, and is noticed 40 ms late. Also answers what was given up in bursts before they
+/// were noticed: when the burst began, the frame, and why.
+fn given_up_in_bursts(mac: DcfConfig, first: u64) -> (Driver, Vec<(Instant, PacketId, AirDrop)>) {
     let columns = Columns { time: "t", snr: "s", max_gap: Duration::from_secs(1000) };
     let trace = Arc::new(SnrTrace::parse("t,s\n0,3.5\n100,3.5\n", columns).expect("it is a trace"));
     let mut config = dcf(1);
     config.channels[0].primary_user = Some(user(40));
-    config.mac = Mac::Dcf(DcfConfig { short_retry_limit: 3, ..DcfConfig::new(Phy::Ieee80211a) });
+    config.mac = Mac::Dcf(mac);
     config.snr = Some(SnrConfig {
         source: SnrSource::Trace { trace, random_start: false },
         rates: vec![PhyRate::Cck5],
         report: SnrReport { interval: ms(100), delay: ms(0), error_db: 0.0 },
     });
     let mut driver = Driver::new(config, 1);
+    assert!(driver.air.tell_transmissions());
     for id in 0..5000 {
-        driver.put(at(4 * id), down(id, 0));
+        driver.put(us(first + 4000 * id), down(id, 0));
     }
     driver.run(at(20_000));
     let mut silences = Vec::new();
     driver.air.take_silences(&mut silences);
-    // A burst is noticed 40 ms after its start. Who gives up has waited less than 0.2 ms for an ACK.
+    // Who gives up has waited less than 0.2 ms for an answer to the last attempt.
     let patience = Duration::from_micros(200);
-    let in_a_burst = |time: Instant| {
-        silences.iter().any(|silence| silence.start + patience <= time && time <= silence.start + ms(40))
+    let burst_of = |time: Instant| {
+        let mut starts = silences.iter().map(|silence| silence.start);
+        starts.find(|start| *start + patience <= time && time <= *start + ms(40))
     };
-    let within: Vec<AirDrop> = driver
+    let given_up = driver
         .dropped
         .iter()
-        .filter(|(at, _, reason)| *reason != AirDrop::QueueFull && in_a_burst(*at))
-        .map(|(_, _, reason)| *reason)
+        .filter(|(_, _, reason)| *reason != AirDrop::QueueFull)
+        .filter_map(|(time, frame, reason)| Some((burst_of(*time)?, frame.packet, *reason)))
         .collect();
+    (driver, given_up)
+}
+
+/// What is said of a frame that is given up is said of its last attempt.
+#[test]
+fn a_frame_whose_last_attempt_meets_a_primary_user_is_none_that_noise_took() {
+    let mac = DcfConfig { short_retry_limit: 3, ..DcfConfig::new(Phy::Ieee80211a) };
+    let (_, within) = given_up_in_bursts(mac, 0);
     assert!(within.len() > 50, "{} frames were given up in bursts", within.len());
-    assert!(within.iter().all(|reason| *reason == AirDrop::RetryLimit), "{within:?}");
+    assert!(within.iter().all(|(_, _, reason)| *reason == AirDrop::RetryLimit), "{within:?}");
+}
+
+/// Noise took the data behind the first RTS, and a primary user the RTSs that followed.
+#[test]
+fn a_frame_whose_last_rts_meets_a_primary_user_is_none_that_noise_took() {
+    let mac = DcfConfig { rts_threshold: 0, short_retry_limit: 3, ..DcfConfig::new(Phy::Ieee80211a) };
+    // The data of a frame that came 0.75 ms before a burst ends before it, and the next RTS ends in it.
+    let (driver, within) = given_up_in_bursts(mac, 1250);
+    let last_data: BTreeMap<PacketId, Instant> =
+        driver.transmitted.iter().filter_map(|(ended, told)| Some((told.packet?, *ended))).collect();
+    let met_noise = within
+        .iter()
+        .filter(|(burst, packet, _)| last_data.get(packet).is_some_and(|ended| ended < burst))
+        .count();
+    assert!(met_noise > 20, "of {} frames noise took only the data of {met_noise}", within.len());
+    assert!(within.iter().all(|(_, _, reason)| *reason == AirDrop::RetryLimit), "{within:?}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Fraction;
 use linkhold_radio::{
-    AirConfig, AirConfigError, AirDrop, Frame, HeardBy, Ieee802154Config, Mac, MacFrame, OverhearConfig,
-    PowerConfig, PrimaryUserConfig, RadioId, SwitchPolicy,
+    AirConfig, AirConfigError, AirDrop, ExtendedAddress, Frame, HeardBy, Ieee802154Config, Mac, MacFrame,
+    OverhearConfig, PowerConfig, PrimaryUserConfig, RadioId, SwitchPolicy, UserFrames,
 };
 use proptest::prelude::*;
 
@@ -302,6 +302,51 @@ fn each_radio_that_hears_the_user_tells_of_it_for_itself() {
 }
 
 #[test]
+fn a_user_with_an_address_that_nobody_listens_for_takes_the_medium_and_is_not_detected() {
+    let other = ExtendedAddress([2, 0, 0, 1, 0, 0, 0, 2]);
+    let run = |user_address, address| {
+        let overhearing = OverhearConfig { address, false_alarms: 0.0, ..OverhearConfig::default() };
+        let mut config = cell(Ieee802154Config { user_address, overhearing, ..exact() }, 1);
+        config.channels[0].primary_user = Some(always_on());
+        let mut driver = Driver::new(config, 1);
+        driver.put(at(0), full(up(1, 0)));
+        driver.run(at(5000));
+        assert_eq!(driver.dropped[0].2, AirDrop::ChannelBusy);
+        driver.overheard.len()
+    };
+    let user = ExtendedAddress::PRIMARY_USER;
+    assert_eq!([run(user, other), run(other, user)], [0, 0]);
+    assert_eq!([run(user, user), run(other, other)], [2, 2], "base station and station, once each");
+}
+
+#[test]
+fn the_users_frames_fill_the_bursts_that_the_air_has() {
+    let mut config = cell(exact(), 1);
+    config.channels[0].primary_user = Some(user(300, 200));
+    for seed in 1..4 {
+        let mut driver = Driver::new(config.clone(), seed);
+        driver.run(at(60_000));
+        let mut bursts = Vec::new();
+        driver.air.take_silences(&mut bursts);
+        driver.air.open_silences(at(60_000), &mut bursts);
+        assert!(bursts.len() > 60, "{} bursts", bursts.len());
+        let mut expected = Vec::new();
+        for burst in &bursts {
+            expected.extend((1..).map(|n| burst.start + ms(5) * n).take_while(|end| *end <= burst.end));
+        }
+        let mut frames = UserFrames::new(&config, seed).expect("the cell has a user");
+        let (mut ends, mut mpdu) = (Vec::new(), Vec::new());
+        while let Some(end) = frames.next_by(at(60_000), &mut mpdu) {
+            assert_eq!(usize::from(mpdu[2]), ends.len() % 256, "sequence numbers count on");
+            ends.push(end);
+        }
+        assert_eq!(ends, expected, "seed {seed}");
+    }
+    config.channels[0].primary_user = None;
+    assert!(UserFrames::new(&config, 1).is_none());
+}
+
+#[test]
 fn what_the_radios_do_not_do_is_refused() {
     let refused = |change: &dyn Fn(&mut AirConfig)| {
         let mut config = cell(exact(), 1);
@@ -318,6 +363,22 @@ fn what_the_radios_do_not_do_is_refused() {
     assert_eq!(
         range(Ieee802154Config { overhearing, ..exact() }),
         AirConfigError::Ieee802154Range("overhearing.idle_time")
+    );
+    // A frame of 17 octets and its spacing take 928 us.
+    let overhearing = OverhearConfig { frame_interval: US(927), ..OverhearConfig::default() };
+    assert_eq!(
+        range(Ieee802154Config { overhearing, ..exact() }),
+        AirConfigError::Ieee802154Range("overhearing.frame_interval")
+    );
+    let stations = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
+    let overhearing = OverhearConfig { address: stations, ..OverhearConfig::default() };
+    assert_eq!(
+        range(Ieee802154Config { overhearing, ..exact() }),
+        AirConfigError::Ieee802154Range("overhearing.address")
+    );
+    assert_eq!(
+        range(Ieee802154Config { user_address: stations, ..exact() }),
+        AirConfigError::Ieee802154Range("user_address")
     );
 }
 
@@ -353,6 +414,7 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
                     delay: ms(delay),
                     idle_time: ms(idle),
                     false_alarms,
+                    ..OverhearConfig::default()
                 },
                 ..exact()
             };

@@ -169,10 +169,13 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
 }
 
 fn any_told() -> impl Strategy<Value = ToldConfig> {
-    (0u64..60, 0u64..60, 0.0f64..1.0, 0.0f64..600.0, 1u64..100).prop_map(
-        |(late, end_late, missed, false_per_minute, length)| ToldConfig {
+    let spreads = (prop_oneof![Just(0), 1u64..60], prop_oneof![Just(0), 1u64..60]);
+    (0u64..60, 0u64..60, spreads, 0.0f64..1.0, 0.0f64..600.0, 1u64..100).prop_map(
+        |(late, end_late, (spread, end_spread), missed, false_per_minute, length)| ToldConfig {
             late: ms(late),
             end_late: ms(end_late),
+            late_spread: ms(spread),
+            end_late_spread: ms(end_spread),
             start_known: late % 2 == 0,
             length_known: end_late % 2 == 0,
             missed: Fraction::clamped(missed),

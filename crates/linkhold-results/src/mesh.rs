@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 /// What happened in a mesh, from the end of the warm-up on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeshRecord {
-    /// Packets that a node sent on for another.
+    /// Packets that a node sent on for another, and that arrived at the next hop: each of these hops counts.
     pub forwarded: u64,
-    /// Messages of the routing protocol.
+    /// Messages of the routing protocol that radios sent; where nodes have a channel each, also beacons, and
+    /// each copy of a broadcast.
     pub route_messages: u64,
+    /// Messages that a full queue did not take, likewise. Files of earlier versions do not have it.
+    #[serde(default)]
+    pub route_messages_dropped: u64,
     /// Frames that a radio gave up.
     pub frames_given_up: u64,
-    /// Changes of the channel.
+    /// Changes of the channel. A search for a free one that ends where it began is none.
     pub handoffs: u64,
     /// Transmissions on the air: frames, their repetitions, RTS, CTS and ACKs.
     pub transmissions: u64,

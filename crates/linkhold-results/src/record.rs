@@ -382,6 +382,10 @@ pub struct LinkRecord {
     pub station_silent_fraction: Vec<f64>,
     /// Packets that the queues of the router, the stations and the wired path dropped.
     pub queue_drops: u64,
+    /// Packets that a queue marked congestion-experienced (RFC 3168) in the place of dropping them, on flows
+    /// that negotiated ECN. Not there if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queue_marks: u64,
     /// Packets lost on the air.
     pub air_losses: u64,
     /// What mechanisms could know of the silences. Not there if each radio overhears primary users by itself,
@@ -583,6 +587,11 @@ impl MechanismRecord {
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
+}
+
+/// For `skip_serializing_if`, which hands a reference over.
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The counters of a mechanism by name, and the packets that it dropped or discarded by reason.

@@ -103,6 +103,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         silences: silences.len() as u64,
         station_silent_fraction: vec![0.25],
         queue_drops: 40,
+        queue_marks: 0,
         air_losses: 0,
         told: None,
         energy: None,

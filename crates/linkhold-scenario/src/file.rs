@@ -7,7 +7,7 @@ use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as W
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::dcf::Phy;
-use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, SwitchPolicy};
+use linkhold_radio::{AirTimeModel, ExtendedAddress, HeardBy, InSilence, PhyRate, Standard, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::grants_keys::Grants;
@@ -211,6 +211,9 @@ file_table! {
         /// Which radios hear it, with mac = "802.15.4": these find the medium busy, cannot read frames while
         /// it transmits, and detect it.
         default heard_by: HeardBy = "all";
+        /// Source address of its frames, with mac = "802.15.4": eight octets, not 02:00:00:00 and a number,
+        /// which radios of the cell have. A capture shows it.
+        default address: ExtendedAddress = "02:00:00:01:00:00:00:01";
         /// How a radio that hears it detects it, with mac = "802.15.4".
         section overhear: Overhear;
         /// What the mechanism is told of it, counted from its detection; a key that is missing is as in
@@ -230,7 +233,11 @@ file_table! {
     /// Detection of a primary user by overhearing its frames. Only the host of the radio that overheard
     /// knows.
     Overhear {
-        /// Time from one of its frames to the next, in a burst.
+        /// The source address that the radios know as the user's: they take no other frames for its own.
+        /// Default: primary_user.address.
+        optional address: ExtendedAddress;
+        /// Time from one of its frames to the next, in a burst; at least 928us. A frame has as many octets as
+        /// fit into it with an interframe spacing, at most 127.
         default frame_interval: Positive<Duration> = "5ms";
         /// Chance that one of its frames is not overheard.
         default missed: Fraction = 0.1;
@@ -314,6 +321,10 @@ file_table! {
         optional late: Duration;
         /// The same for a silence's end, and for a new channel's rate. Default: 0s.
         optional end_late: Duration;
+        /// How much later than `late` at most, drawn evenly for each silence. Default: 0s, always as late.
+        optional late_spread: Duration;
+        /// How much later than `end_late` at most, drawn evenly for each silence. Default: 0s.
+        optional end_late_spread: Duration;
         /// Whether the message also says when the silence began or ended, as a source with a clock of its own
         /// can. Default: false: most sources tell only that the radio is silent, or no longer is.
         optional start_known: bool;

@@ -2,8 +2,10 @@
 //! is reported.
 
 use linkhold_core::time::Duration;
-use linkhold_radio::ieee802154::RATE;
-use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig, Switching};
+use linkhold_radio::ieee802154::{LEAST_USER_INTERVAL, RATE};
+use linkhold_radio::{
+    AirConfig, ChannelConfig, ExtendedAddress, Ieee802154Config, InSilence, Mac, OverhearConfig, Switching,
+};
 use linkhold_tcp::TcpConfig;
 
 use crate::file::{File, Overhear, PrimaryUser};
@@ -80,6 +82,13 @@ fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
         fine = false;
     }
     let user = file.radio.primary_user.as_ref();
+    if let Some(At { value: interval, spot }) = user.map(|user| &user.overhear.frame_interval)
+        && **interval < LEAST_USER_INTERVAL
+    {
+        let right = format!("write {LEAST_USER_INTERVAL} or more: the shortest frame and its spacing");
+        reader.report(spot, format!("{} is too short for a frame", **interval), right);
+        fine = false;
+    }
     let mac = Ieee802154Config {
         min_be: *table.min_be,
         max_be: *table.max_be,
@@ -91,6 +100,7 @@ fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
         frame_loss: *table.frame_loss,
         after_busy: *table.after_busy,
         user_heard_by: user.map(|user| *user.heard_by).unwrap_or_default(),
+        user_address: user.map_or(ExtendedAddress::PRIMARY_USER, |user| *user.address),
         overhearing: user.map(|user| overhearing(user)).unwrap_or_default(),
         ..Ieee802154Config::default()
     };
@@ -99,8 +109,9 @@ fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
 }
 
 fn overhearing(user: &PrimaryUser) -> OverhearConfig {
-    let Overhear { frame_interval, missed, delay, idle_time, false_alarms } = &user.overhear.value;
+    let Overhear { address, frame_interval, missed, delay, idle_time, false_alarms } = &user.overhear.value;
     OverhearConfig {
+        address: address.as_ref().map_or(*user.address, |at| at.value),
         frame_interval: *frame_interval.value,
         missed: missed.value,
         delay: delay.value,
@@ -161,7 +172,7 @@ pub(crate) fn report_idle_without(file: &File, reader: &Reader<'_>) {
     let users = radio.primary_user.iter();
     let users = users.chain(radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref()));
     for user in users {
-        idle.extend([&user.heard_by.spot, &user.overhear.spot]);
+        idle.extend([&user.heard_by.spot, &user.address.spot, &user.overhear.spot]);
     }
     let right = "write radio.mac = \"802.15.4\", or remove it";
     spots::report_idle(&idle, "without mac = \"802.15.4\"", right, reader);

@@ -216,7 +216,11 @@ fn spectrum_config(
             range: metres(spectrum.user_range.0),
             duration: **file.duration,
         },
-        (None, Some(path)) => Users::Log(pu_log(path, &log, reader, traces)?),
+        (None, Some(path)) => {
+            let right = "remove it: the log says where each user is, and with which power";
+            report_idle(&[&spectrum.user_range.spot], "beside pu_log", right, reader);
+            Users::Log(pu_log(path, &log, reader, traces)?)
+        }
         (None, None) => {
             if !reader.has_reported_below(&format!("{}.users", spectrum.spot.key)) {
                 let right = "write users = { alpha = \"0.5/s\", beta = \"0.5/s\" }, or pu_log = \"FILE\"";

@@ -133,7 +133,7 @@ file_table! {
         /// File of primary users (the paper's PU log), in place of `users`. Relative to the scenario file;
         /// may start with ${LINKHOLD_DATA}. Every repetition has the same.
         optional pu_log: String;
-        /// How far a primary user is detected, and disturbs.
+        /// With `users`: how far a primary user is detected, and disturbs.
         default user_range: By<Distance> = "500m";
     }
 }

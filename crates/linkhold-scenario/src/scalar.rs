@@ -10,6 +10,7 @@ use linkhold_core::settings::{self, Form, Format, Zero};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::ExtendedAddress;
 use linkhold_tcp::DelayedAck;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::json;
@@ -323,6 +324,40 @@ impl FromNode for SocketAddr {
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "examples": ["127.0.0.1:9464", "[::1]:9464"] })
+    }
+}
+
+/// Reads an extended address of IEEE 802.15.4: eight octets in hexadecimal digits, with colons between them.
+fn extended_address(text: &str) -> Option<ExtendedAddress> {
+    let mut parts = text.split(':');
+    let mut octets = [0; 8];
+    for octet in &mut octets {
+        // What reads the digits would take a sign for one.
+        let is_octet = |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let part = parts.next().filter(is_octet)?;
+        *octet = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(ExtendedAddress(octets))
+}
+
+impl FromNode for ExtendedAddress {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let right = "write eight octets such as \"02:00:00:01:00:00:00:01\"";
+        parsed(node, spot, reader, |text| match extended_address(text) {
+            None => {
+                let what = format!("{:?} is no extended address", shorten(text));
+                Err(ValueError::new(what, right))
+            }
+            Some(address) if address.is_of_the_cell() => {
+                let what = format!("{address} belongs to a radio of the cell: theirs begin with 02:00:00:00");
+                Err(ValueError::new(what, right))
+            }
+            Some(address) => Ok(address),
+        })
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^([0-9A-Fa-f]{2}:){7}[0-9A-Fa-f]{2}$" })
     }
 }
 

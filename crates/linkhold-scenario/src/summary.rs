@@ -263,7 +263,14 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
     if radio.channels.iter().all(|channel| channel.primary_user.is_none()) {
         return format!("no silence: there is no primary user; {rate}");
     }
-    let OverhearConfig { missed, delay, idle_time, false_alarms, .. } = &mac.overhearing;
+    let OverhearConfig { address, missed, delay, idle_time, false_alarms, .. } = &mac.overhearing;
+    if *address != mac.user_address {
+        let user = mac.user_address;
+        return format!(
+            "no silence: the primary user sends from {user}, and radios listen for {address}; {false_alarms}/s false \
+             alarms; {rate}"
+        );
+    }
     let who = match mac.user_heard_by {
         HeardBy::All => "each radio's host",
         HeardBy::Stations => "each station's host (the base station hears no primary user)",

@@ -22,6 +22,11 @@ pub(crate) fn resolve(own: &At<Told>, announced: bool, file: &File, reader: &Rea
     let told = ToldConfig {
         late: either(|told| told.late.as_ref().map(|at| at.value), exact.late),
         end_late: either(|told| told.end_late.as_ref().map(|at| at.value), exact.end_late),
+        late_spread: either(|told| told.late_spread.as_ref().map(|at| at.value), exact.late_spread),
+        end_late_spread: either(
+            |told| told.end_late_spread.as_ref().map(|at| at.value),
+            exact.end_late_spread,
+        ),
         start_known: own.start_known.as_ref().or(common.start_known.as_ref()).is_some_and(|at| at.value),
         length_known: own
             .length_known
@@ -127,17 +132,21 @@ pub(crate) fn idle_without_silences<'f>(told: &'f Told, file: &'f File) -> Vec<&
         return Vec::new();
     }
     let mut idle: Vec<&Spot> = Vec::new();
-    idle.extend(told.late.iter().chain(&told.end_late).map(|at| &at.spot));
+    idle.extend(latencies(told));
     idle.extend(told.start_known.iter().chain(&told.length_known).map(|at| &at.spot));
     idle.extend(told.missed.iter().map(|at| &at.spot));
     idle
 }
 
+fn latencies(told: &Told) -> impl Iterator<Item = &Spot> {
+    let keys = [&told.late, &told.end_late, &told.late_spread, &told.end_late_spread];
+    keys.into_iter().flatten().map(|at| &at.spot)
+}
+
 /// All keys of a table that say anything, to report them where they do nothing.
 pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     let mut spots: Vec<&Spot> = Vec::new();
-    spots.extend(told.late.iter().map(|at| &at.spot));
-    spots.extend(told.end_late.iter().map(|at| &at.spot));
+    spots.extend(latencies(told));
     spots.extend(told.start_known.iter().chain(&told.length_known).map(|at| &at.spot));
     spots.extend(told.missed.iter().map(|at| &at.spot));
     spots.extend(told.false_alarms.iter().map(|at| &at.spot));
@@ -212,14 +221,22 @@ pub(crate) fn describe_gaps(radio: &AirConfig) -> Option<String> {
 }
 
 fn end(late: Duration) -> String {
-    if late.is_zero() { "at once".to_owned() } else { format!("{late} late") }
+    lateness(late, Duration::ZERO, "at once")
+}
+
+/// How late, or `at_once`.
+fn lateness(late: Duration, spread: Duration, at_once: &str) -> String {
+    match (late.is_zero(), spread.is_zero()) {
+        (true, true) => at_once.to_owned(),
+        (false, true) => format!("{late} late"),
+        (_, false) => format!("{late} to {} late", late + spread),
+    }
 }
 
 fn one(told: &ToldConfig) -> String {
-    let ToldConfig { late, end_late, start_known, length_known, missed, false_per_minute, false_length } =
-        told;
-    let begun = if late.is_zero() { "as they begin".to_owned() } else { format!("{late} late") };
-    let mut text = format!("{begun}, their end {}", end(*end_late));
+    let ToldConfig { start_known, length_known, missed, false_per_minute, false_length, .. } = told;
+    let begun = lateness(told.late, told.late_spread, "as they begin");
+    let mut text = format!("{begun}, their end {}", lateness(told.end_late, told.end_late_spread, "at once"));
     if *start_known {
         text.push_str(", each with its time");
     }

@@ -2,7 +2,7 @@
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_radio::{HeardBy, Ieee802154Config, Mac, OverhearConfig};
+use linkhold_radio::{ExtendedAddress, HeardBy, Ieee802154Config, Mac, OverhearConfig};
 use linkhold_scenario::{NoFiles, ResolvedScenario, Scenario, ScenarioError, json_schema};
 
 const BASE: &str = r#"schema = "linkhold.scenario/1"
@@ -60,7 +60,9 @@ frame_loss = 0
 on_mean = "4s"
 off_mean = "3s"
 heard_by = "base-station"
+address = "02:00:00:01:00:00:AB:07"
 [radio.primary_user.overhear]
+address = "00:12:4b:00:01:02:03:04"
 frame_interval = "6ms"
 missed = 0.5
 delay = "0s"
@@ -78,7 +80,9 @@ false_alarms = "off"
         frame_loss: Fraction::ZERO,
         after_busy: Duration::from_micros(192),
         user_heard_by: HeardBy::BaseStation,
+        user_address: ExtendedAddress([2, 0, 0, 1, 0, 0, 0xab, 7]),
         overhearing: OverhearConfig {
+            address: ExtendedAddress([0, 0x12, 0x4b, 0, 1, 2, 3, 4]),
             frame_interval: Duration::from_millis(6),
             missed: Fraction::clamped(0.5),
             delay: Duration::ZERO,
@@ -114,6 +118,21 @@ fn what_this_radio_does_not_do_is_refused_with_what_would_be_right() {
             "radio.primary_user.overhear.idle_time: \"0s\" is zero",
         ),
         (&with_user("overhear = { missed = 1.5 }"), "radio.primary_user.overhear.missed"),
+        (
+            &with_user("overhear = { frame_interval = \"900us\" }"),
+            "radio.primary_user.overhear.frame_interval: 900us is too short for a frame; write 928us or more",
+        ),
+        (
+            &with_user("address = \"02:00:00:01:00:00:00\""),
+            "radio.primary_user.address: \"02:00:00:01:00:00:00\" is no extended address; write eight octets such as",
+        ),
+        (&with_user("address = \"02:00:00:01:00:00:00:01:02\""), "is no extended address"),
+        (&with_user("address = \"02:00:00:01:00:00:00:+1\""), "is no extended address"),
+        (&with_user("address = \"02:00:00:00:00:00:00:01\""), "belongs to a radio of the cell"),
+        (
+            &with_user("overhear = { address = \"02:00:00:00:00:00:00:00\" }"),
+            "radio.primary_user.overhear.address: 02:00:00:00:00:00:00:00 belongs to a radio of the cell",
+        ),
         (&with_user("heard_by = \"nobody\""), "radio.primary_user.heard_by"),
         ("[radio.ieee802154]\nmin_be = 6", "radio.ieee802154.min_be: min_be (6) is above max_be (5)"),
         ("[radio.ieee802154]\nmax_csma_backoffs = 6", "IEEE 802.15.4 has 0 to 5"),
@@ -141,6 +160,7 @@ fn what_only_this_radio_uses_is_refused_elsewhere() {
     for more in [
         "ieee802154 = { mpdu = 127 }",
         "[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\nheard_by = \"stations\"",
+        "[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\naddress = \"02:00:00:01:00:00:00:02\"",
         "[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\noverhear = { missed = 0.2 }",
     ] {
         let told = parse(&format!("{shared}{more}\n")).expect_err("it does nothing").to_string();
@@ -168,6 +188,30 @@ fn the_summary_says_who_is_told_what_and_how_late() {
     );
     let hidden = told(&format!("{user}heard_by = \"base-station\"\n"));
     assert!(hidden.contains("the base station (no station hears the primary user)"), "{hidden}");
+    let unknown = told(&format!("{user}overhear = {{ address = \"02:00:00:01:00:00:00:02\" }}\n"));
+    assert!(
+        unknown.contains(
+            "no silence: the primary user sends from 02:00:00:01:00:00:00:01, and radios listen for \
+             02:00:00:01:00:00:00:02; 0.001/s false alarms; nobody tells the rate"
+        ),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn radios_listen_for_the_users_own_address_unless_they_are_told_another() {
+    let user = "[radio.primary_user]\non_mean = \"4s\"\noff_mean = \"4s\"\n";
+    let addresses = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|&key| key.to_owned()).collect();
+        let scenario = Scenario::parse(&format!("{BASE}{user}"), "dir/s.toml", &set, &NoFiles);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}")).cases()[0].scenario.clone();
+        (mac(&scenario).user_address, mac(&scenario).overhearing.address)
+    };
+    let (first, second) = (ExtendedAddress::PRIMARY_USER, ExtendedAddress([2, 0, 0, 1, 0, 0, 0, 2]));
+    assert_eq!(addresses(&[]), (first, first));
+    assert_eq!(addresses(&["radio.primary_user.address=02:00:00:01:00:00:00:02"]), (second, second));
+    let listen = "radio.primary_user.overhear.address=02:00:00:01:00:00:00:02";
+    assert_eq!(addresses(&[listen]), (first, second));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `primary_user.log`: what it resolves to, and how a wrong log or a key beside it is refused.
+//! `primary_user.log`: what it resolves to, and how a wrong log or a key beside it is refused; a key beside a
+//! mesh's log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -122,6 +123,22 @@ fn what_is_wrong_is_told_with_file_line_and_key() {
     }
     let schema = serde_json::to_string(&json_schema()).expect("a schema is JSON");
     assert!(schema.contains("PU log with the users' bursts"));
+}
+
+#[test]
+fn a_range_beside_the_log_of_a_mesh_is_refused() {
+    let read = |more: &str| {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"9s\"\n[mesh]\nnodes = 2\n[mesh.spectrum]\n\
+             detector = \"perfect\"\npu_log = \"pu.log\"\n{more}[[flows]]\nfrom = 0\nto = 1\n"
+        );
+        let files = Fake(BTreeMap::from([("dir/pu.log", GOOD.as_bytes())]));
+        Scenario::parse(&text, "dir/s.toml", &[], &files).map_err(|error| error.to_string())
+    };
+    assert!(read("").is_ok(), "the default range is nobody's mistake");
+    let told = read("user_range = \"300m\"\n").expect_err("it does nothing");
+    let expected = "dir/s.toml:9:14: mesh.spectrum.user_range: does nothing beside pu_log; remove it";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]

@@ -68,15 +68,17 @@ fn the_summary_of_a_trace_counts_nothing_from_a_gap_but_the_gap() {
 fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_out() {
     let told = signals(&format!(
         "{CELL}switches = [{{ at = \"3s\", to_channel = 0 }}]\n\
-         [radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
+         [radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nlate_spread = \"5ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
          [radio.primary_user]\n{USER}told = {{ late = \"40ms\", false_length = \"250ms\" }}\n\
          [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\ntold = {{ missed = 0, false_alarms = \"off\" }}\n\
          [[radio.station_sensing]]\nstation = 1\nperiod = \"500ms\"\nduration = \"25ms\"\ntold.end_late = \"9ms\"\n\
-         [radio.switching.told]\nlate = \"0s\"\nstart_known = true\n"
+         [radio.switching.told]\nlate = \"0s\"\nend_late_spread = \"7ms\"\nstart_known = true\n"
     ));
     let common = ToldConfig {
         late: MS(20),
         end_late: MS(2),
+        late_spread: MS(5),
+        end_late_spread: MS(0),
         start_known: false,
         length_known: false,
         missed: Fraction::clamped(0.01),
@@ -88,7 +90,10 @@ fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_ou
     let announced = ToldConfig { length_known: true, ..common };
     assert_eq!(told.sensing, ToldConfig { missed: Fraction::ZERO, false_per_minute: 0.0, ..announced });
     assert_eq!(told.station_sensing, [(StationId(1), ToldConfig { end_late: MS(9), ..announced })]);
-    assert_eq!(told.switching, ToldConfig { late: MS(0), start_known: true, ..common });
+    assert_eq!(
+        told.switching,
+        ToldConfig { late: MS(0), end_late_spread: MS(7), start_known: true, ..common }
+    );
 }
 
 #[test]
@@ -235,6 +240,10 @@ fn what_is_wrong_or_does_nothing_is_named_with_what_would_be_right() {
         (
             format!("{CELL}[radio.told]\nend_late = \"1ms\"\n"),
             "radio.told.end_late: does nothing without silences",
+        ),
+        (
+            format!("{CELL}[radio.told]\nlate_spread = \"1ms\"\n"),
+            "radio.told.late_spread: does nothing without silences",
         ),
         (format!("{CELL}[radio.told]\nmissed = 0.5\n"), "radio.told.missed: does nothing without silences"),
         (

@@ -383,10 +383,13 @@ fn main() -> std::process::ExitCode {
         println!("PU log / one flow, wall time: made {:.2}, read and checked {:.2}", made / one, read / one);
     }
     println!(
-        "dsasync / none, wall time: {:.2} with one flow, {:.2} with 24",
+        "dsasync / none, wall time: {:.2} with one flow, {:.2} with 24 (aim with one flow: 1.3)",
         one_dsasync / one,
         many_dsasync / many
     );
+    // The aim is missed (ARCHITECTURE.md, "Speed"); what is judged is that it gets no worse.
+    aims.at_most("dsasync / none, wall time, one flow, no slower than it was", one_dsasync / one, 2.5);
+    aims.at_most("dsasync / none, wall time, 24 flows, no slower than it was", many_dsasync / many, 2.4);
     for (what, of_mesh) in [("24 flows", false), ("mesh of 25 nodes", true)] {
         match (peak_of_run(seconds, of_mesh), peak_of_run(10 * seconds, of_mesh)) {
             (Some(short), Some(long)) if short > 0 => println!(

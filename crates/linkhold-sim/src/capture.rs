@@ -6,7 +6,9 @@
 //!
 //! With IEEE 802.15.4 the second interface is `air`: what a monitor beside the radios would record, each
 //! frame and each acknowledgment once for every transmission, repetitions included, at the time of its end. A
-//! transmission that its receiver could not read says so in a comment.
+//! transmission that its receiver could not read says so in a comment. The frames of the primary user are
+//! there as well, from its own address, with a comment that says whose they are. The run itself knows only
+//! the user's bursts; its frames follow from the same configuration and seed ([`UserFrames`]).
 //!
 //! With a DCF, in a cell or in a mesh, the second interface is `air` as well: frames of IEEE 802.11 behind
 //! radiotap headers, data, RTS, CTS, ACK and the messages of a mesh's routers (see
@@ -19,9 +21,9 @@ use std::io::Write;
 use linkhold_core::packet::FlowKey;
 use linkhold_core::time::Instant;
 use linkhold_radio::dcf::Phy;
-use linkhold_radio::{DcfFrame, MacFrame};
+use linkhold_radio::{DcfFrame, MacFrame, Silence, UserFrames};
 use linkhold_wire::capture::{CaptureError, InterfaceId};
-use linkhold_wire::ieee802154::{Carried, DataFrame, ack_frame, data_frame};
+use linkhold_wire::ieee802154::{Carried, DataFrame, ack_frame, data_frame, fcs};
 use linkhold_wire::{EmitError, PcapngWriter};
 
 use crate::monitor::{self, Monitor, Numbers};
@@ -60,21 +62,37 @@ struct Ieee802154 {
     ack_request: bool,
     /// By radio: the last data frame that it sent, which it may send again.
     last: Vec<Vec<u8>>,
+    /// The primary user's frames that are still to come.
+    user: Option<UserFrames>,
     /// Scratch.
     ack: Vec<u8>,
+    /// Scratch.
+    user_frame: Vec<u8>,
 }
 
 impl<W: Write> Capture<W> {
     /// Starts a capture of a run whose radio is IEEE 802.15.4: packets at the correspondents, frames on the
-    /// air. `acknowledged` is the radio's setting.
+    /// air. `acknowledged` is the radio's setting, and `user` its primary user in that run.
     ///
     /// # Errors
     /// [`CaptureError::Io`].
-    pub fn of_ieee802154(writer: W, comment: &str, acknowledged: bool) -> Result<Self, CaptureError> {
+    pub fn of_ieee802154(
+        writer: W,
+        comment: &str,
+        acknowledged: bool,
+        user: Option<UserFrames>,
+    ) -> Result<Self, CaptureError> {
         let mut writer = PcapngWriter::new(writer, comment, SNAP_LEN)?;
         let correspondent = writer.add_interface("correspondent", "the host on the wire")?;
         let interface = writer.add_ieee802154("air", "a monitor beside the radios")?;
-        let air = Ieee802154 { interface, ack_request: acknowledged, last: Vec::new(), ack: Vec::new() };
+        let air = Ieee802154 {
+            interface,
+            ack_request: acknowledged,
+            last: Vec::new(),
+            user,
+            ack: Vec::new(),
+            user_frame: Vec::new(),
+        };
         Ok(Self { writer, correspondent, radio: Radio::Ieee802154(air), packets: 0, failed: None })
     }
 
@@ -147,6 +165,7 @@ impl<W: Write> Observer for Capture<W> {
     }
 
     fn on_packet(&mut self, now: Instant, seen_at: SeenAt, flow: &FlowKey, packet: &Packet) {
+        self.follow_user(now);
         if self.failed.is_some() {
             return;
         }
@@ -169,6 +188,7 @@ impl<W: Write> Observer for Capture<W> {
     }
 
     fn on_transmission(&mut self, sent: &Sent, flow: Option<&FlowKey>) {
+        self.follow_user(sent.at);
         if self.failed.is_some() {
             return;
         }
@@ -193,6 +213,16 @@ impl<W: Write> Observer for Capture<W> {
             Err(error) => Err(error.into()),
         };
         self.note(written);
+    }
+
+    // Each burst of the primary user is a silence, also one that the end of the run cuts. So none of its
+    // frames is left once the last silence has been told.
+    fn on_silence(&mut self, silence: &Silence) {
+        self.follow_user(silence.end);
+    }
+
+    fn on_progress(&mut self, now: Instant) {
+        self.follow_user(now);
     }
 }
 
@@ -235,6 +265,24 @@ impl Ieee802154 {
 }
 
 impl<W: Write> Capture<W> {
+    /// Writes the frames that the primary user has sent by `now`, before anything later is written.
+    fn follow_user(&mut self, now: Instant) {
+        let Radio::Ieee802154(Ieee802154 { interface, user: Some(user), user_frame, .. }) = &mut self.radio
+        else {
+            return;
+        };
+        while self.failed.is_none()
+            && let Some(end) = user.next_by(now, user_frame)
+        {
+            let fcs = fcs(user_frame);
+            user_frame.extend_from_slice(&fcs.to_le_bytes());
+            match self.writer.packet(*interface, end, user_frame, Some("primary user")) {
+                Ok(()) => self.packets += 1,
+                Err(error) => self.failed = Some(error),
+            }
+        }
+    }
+
     fn note(&mut self, written: Result<(), CaptureError>) {
         match written {
             Ok(()) => self.packets += 1,

@@ -24,6 +24,9 @@ pub struct Losses {
     pub air: u64,
     /// In a mechanism, which drops with a reason of its own.
     pub mechanism: u64,
+    /// Not lost, but marked congestion-experienced (RFC 3168) by a radio's transmit queue in the place of a
+    /// drop.
+    pub marked: u64,
 }
 
 /// Packets, flows, hops and links.

@@ -440,6 +440,7 @@ impl Network {
     fn delivered(&mut self, now: Instant, link: LinkId, frame: Frame, ce: bool) {
         if ce {
             self.carrier.slab.get_mut(frame.packet).ecn = Ecn::Ce;
+            self.carrier.losses.marked += 1;
         }
         self.carrier.left_air(now, link, frame.packet);
         self.step(frame.packet);

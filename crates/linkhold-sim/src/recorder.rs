@@ -145,6 +145,7 @@ impl Recorder {
             silences: self.network_silences,
             station_silent_fraction: (0..stations).map(|s| air.station_silent_fraction(s)).collect(),
             queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
+            queue_marks: losses.marked - self.base_losses.marked,
             air_losses: losses.air - self.base_losses.air,
             told: network.radio(AIR).air().told().map(|told| told_record(&told)),
             energy: None,
@@ -191,6 +192,7 @@ fn mesh_record(counters: &Counters) -> MeshRecord {
     MeshRecord {
         forwarded: counters.forwarded,
         route_messages: counters.route_messages,
+        route_messages_dropped: counters.messages_dropped,
         frames_given_up: counters.given_up,
         handoffs: counters.handoffs,
         transmissions: counters.transmissions,

@@ -1,13 +1,15 @@
 //! Runs over IEEE 802.15.4: what passes, who is told of the primary user, and what a capture holds.
 
+use linkhold_core::link_event::Cause;
 use linkhold_radio::ieee802154::{FCS, MAC_HEADER, TRANSPORT_HEADER};
-use linkhold_results::RunRecord;
+use linkhold_radio::{ExtendedAddress, UserFrames};
+use linkhold_results::{RunRecord, RunSeries};
 use linkhold_scenario::{Case, NoFiles, Scenario};
 use linkhold_sim::{Capture, run_case, run_case_observed};
 use linkhold_testing::tshark;
-use linkhold_wire::ieee802154::fcs;
+use linkhold_wire::ieee802154::{ACK_LEN, fcs};
 use pcap_file::pcapng::{Block, PcapNgReader};
-use smoltcp::wire::{Ieee802154Frame, Ieee802154FrameType, Ieee802154Repr};
+use smoltcp::wire::{Ieee802154Address, Ieee802154Frame, Ieee802154FrameType, Ieee802154Pan, Ieee802154Repr};
 
 const BASE: &str = r#"schema = "linkhold.scenario/1"
 name = "ieee802154"
@@ -76,6 +78,26 @@ fn a_station_is_told_what_its_own_radio_hears_and_no_more() {
     assert!(silences("base-station", "0.5/s") > 4, "a false alarm freezes as a true one does");
 }
 
+/// The primary user's frames are read as ever, but they are not those of the user that the radios know.
+#[test]
+fn nobody_freezes_for_a_user_whose_address_is_not_the_one_listened_for() {
+    let silences = |addresses: &str| {
+        let record = run(&format!(
+            "[radio.primary_user]\non_mean = \"2s\"\noff_mean = \"3s\"\n{addresses}\n\
+             overhear.false_alarms = \"off\"\n{CR_AWARE}"
+        ));
+        assert!(record.link.silent_fraction > 0.2, "it takes the medium all the same");
+        record.mechanisms[0].counter("silences")
+    };
+    let (first, second) = ("\"02:00:00:01:00:00:00:01\"", "\"02:00:00:01:00:00:00:02\"");
+    let known = silences("");
+    assert!(known > 4, "{known}");
+    assert_eq!(silences(&format!("address = {second}")), known, "radios know the address that it is given");
+    assert_eq!(silences(&format!("overhear.address = {first}")), known);
+    assert_eq!(silences(&format!("overhear.address = {second}")), 0);
+    assert_eq!(silences(&format!("address = {second}\noverhear.address = {first}")), 0);
+}
+
 #[test]
 fn what_radios_give_up_is_counted() {
     // TCP sends little where a frame in five is lost, and much where the MAC repeats it.
@@ -113,18 +135,24 @@ fn capture_with(more: &str, rest: &str) -> Vec<u8> {
         "frame_loss = 0.2\n{more}[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"2s\"\n\
          [[flows]]\ndirection = \"uplink\"\n[[flows]]\ndirection = \"downlink\"\nip = \"v6\"\n{rest}"
     );
-    let case = case(&text);
-    let acknowledged = !more.contains("acknowledged = false");
-    let mut capture =
-        Capture::of_ieee802154(Vec::new(), "a test", acknowledged).expect("memory can be written");
-    let (seen, _) = run_case_observed(&case, 1, &mut capture).expect("the scenario is valid");
-    let (unseen, _) = run_case(&case, 1).expect("the scenario is valid");
-    assert_eq!(seen.flows, unseen.flows, "watching changes nothing");
-    capture.finish().expect("memory can be written")
+    captured(&text, !more.contains("acknowledged = false")).0
 }
 
-/// The frames on the air in a capture.
-fn frames(file: &[u8]) -> Vec<Vec<u8>> {
+/// A run, captured, and what it recorded over time.
+fn captured(text: &str, acknowledged: bool) -> (Vec<u8>, RunSeries) {
+    let case = case(text);
+    let user = UserFrames::new(&case.scenario.radio, 1);
+    let mut capture =
+        Capture::of_ieee802154(Vec::new(), "a test", acknowledged, user).expect("memory can be written");
+    let (seen, series) = run_case_observed(&case, 1, &mut capture).expect("the scenario is valid");
+    let (unseen, _) = run_case(&case, 1).expect("the scenario is valid");
+    assert_eq!(seen.flows, unseen.flows, "watching changes nothing");
+    assert_eq!(seen.events, unseen.events, "and costs no event");
+    (capture.finish().expect("memory can be written"), series)
+}
+
+/// The frames on the air in a capture, each with its end, s.
+fn timed_frames(file: &[u8]) -> Vec<(f64, Vec<u8>)> {
     let mut reader = PcapNgReader::new(file).expect("a pcapng file");
     let mut frames = Vec::new();
     while let Some(block) = reader.next_block() {
@@ -132,10 +160,26 @@ fn frames(file: &[u8]) -> Vec<Vec<u8>> {
             && packet.interface_id == 1
         {
             assert_eq!(packet.original_len as usize, packet.data.len(), "frames are kept whole");
-            frames.push(packet.data.to_vec());
+            frames.push((packet.timestamp.as_secs_f64(), packet.data.to_vec()));
         }
     }
+    assert!(frames.is_sorted_by_key(|(end, _)| *end), "frames come in the order of their ends");
     frames
+}
+
+/// The frames of the cell's own radios in a capture.
+fn frames(file: &[u8]) -> Vec<Vec<u8>> {
+    let frames = timed_frames(file).into_iter().map(|(_, frame)| frame);
+    frames.filter(|frame| !is_a_users(frame, ExtendedAddress::PRIMARY_USER)).collect()
+}
+
+/// Whether the source address of a frame with its check sequence is this one. Acknowledgments have none.
+fn is_a_users(frame: &[u8], address: ExtendedAddress) -> bool {
+    if frame.len() == ACK_LEN {
+        return false;
+    }
+    let parsed = Ieee802154Frame::new_checked(&frame[..frame.len() - FCS as usize]).expect("well formed");
+    parsed.src_addr() == Some(Ieee802154Address::Extended(address.0))
 }
 
 #[test]
@@ -155,15 +199,53 @@ fn smoltcp_reads_every_frame_of_a_run() {
         assert_eq!(repr.frame_type, Ieee802154FrameType::Data);
         assert!(repr.ack_request);
         assert_eq!(parsed.mac_header().len(), MAC_HEADER as usize);
+        let Some(Ieee802154Address::Extended(source)) = repr.src_addr else { panic!("{repr:?}") };
+        assert!(ExtendedAddress(source).is_of_the_cell(), "no primary user may have such an address");
         let payload = parsed.payload().expect("data has one");
         assert!((TRANSPORT_HEADER..=TRANSPORT_HEADER + 95).contains(&(payload.len() as u32)));
-        let sender = usize::from(frame[18] != 0);
+        let sender = usize::from(source[7]);
         repeated += u32::from(last[sender].as_ref() == Some(&frame));
         last[sender] = Some(frame);
         data += 1;
     }
     assert!(data > 1000 && acks > 500 && repeated > 100, "{data} frames, {acks} ACKs, {repeated} again");
     assert!(frames(&capture("acknowledged = false\n")).iter().all(|frame| frame.len() > 5));
+}
+
+#[test]
+fn a_capture_shows_who_silences_the_radio() {
+    const INTERVAL: f64 = 0.005;
+    let address = ExtendedAddress([2, 0, 0, 1, 0, 0, 0, 7]);
+    let text = format!(
+        "[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"2s\"\naddress = \"{address}\"\n\
+         [[flows]]\ndirection = \"uplink\"\n"
+    );
+    let (file, series) = captured(&text, true);
+    let frames = timed_frames(&file);
+    assert!(frames.iter().any(|(_, frame)| !is_a_users(frame, address)), "the cell's frames are there, too");
+    let mut users = frames.into_iter().filter(|(_, frame)| is_a_users(frame, address));
+    let (mut bursts, mut sent) = (0, 0);
+    for burst in series.silences.iter().filter(|silence| silence.cause == Cause::PrimaryUser) {
+        bursts += 1;
+        for n in 1..=((burst.end_s - burst.start_s) / INTERVAL) as u32 {
+            let (end, frame) = users.next().expect("a frame for each interval that the burst has");
+            let expected = burst.start_s + f64::from(n) * INTERVAL;
+            assert!((end - expected).abs() < 1e-6, "{end} s instead of {expected} s in {burst:?}");
+            assert_eq!((frame.len(), fcs(&frame)), (127, 0), "the longest frame, with a good check sequence");
+            let parsed = Ieee802154Frame::new_checked(&frame[..125]).expect("well formed");
+            let repr = Ieee802154Repr::parse(&parsed).expect("well formed");
+            assert_eq!((repr.frame_type, repr.ack_request), (Ieee802154FrameType::Data, false));
+            assert_eq!(repr.sequence_number, Some((sent % 256) as u8));
+            assert_eq!(repr.dst_pan_id, Some(Ieee802154Pan::BROADCAST));
+            assert_eq!(repr.dst_addr, Some(Ieee802154Address::BROADCAST));
+            assert_eq!(repr.src_addr, Some(Ieee802154Address::Extended(address.0)));
+            let payload = parsed.payload().expect("data has one");
+            assert_eq!((payload.len(), &payload[1..13]), (110, &b"primary user"[..]));
+            sent += 1;
+        }
+    }
+    assert_eq!(users.next(), None, "it sends nothing between its bursts");
+    assert!(bursts > 5 && sent > 500, "{sent} frames in {bursts} bursts");
 }
 
 /// Beside segments: the base station's reports of holes, with SACK options, and datagrams.
@@ -205,23 +287,27 @@ fn finds_nothing_wrong(capture: &[u8], least: [usize; 2]) {
     #[rustfmt::skip]
     let fields = [
         "-Y", "wpan", "-T", "fields", "-e", "wpan.frame_type", "-e", "wpan.fcs_ok", "-e", "frame.protocols",
-        "-e", "_ws.malformed", "-e", "_ws.expert.severity",
+        "-e", "wpan.src64", "-e", "_ws.malformed", "-e", "_ws.expert.severity",
     ];
     let Some(text) = tshark(&file, &fields) else { return };
-    let mut types = [0; 2];
+    let (mut types, mut users) = ([0; 2], 0);
+    let user = ExtendedAddress::PRIMARY_USER.to_string();
     for row in text.lines() {
-        let [frame_type, fcs_ok, protocols, malformed, severity] = row.split('\t').collect::<Vec<_>>()[..]
-        else {
+        let columns = row.split('\t').collect::<Vec<_>>();
+        let [frame_type, fcs_ok, protocols, source, malformed, severity] = columns[..] else {
             panic!("{row:?}")
         };
+        users += usize::from(source == user);
         assert!(matches!(fcs_ok, "1" | "True"), "{row:?}");
-        // 0x100000 is the severity of our own comment on a frame that was not received.
+        // 0x100000 is the severity of our own comments: on the primary user's frames, and on those that were
+        // not received.
         assert!(malformed.is_empty() && matches!(severity, "" | "1048576"), "{row:?}");
         let (kind, expected) = if frame_type == "0x0002" { (1, "wpan") } else { (0, "wpan:data") };
         assert_eq!(protocols, expected, "{row:?}");
         types[kind] += 1;
     }
-    assert!(types[0] >= least[0] && types[1] >= least[1], "{types:?}");
+    assert!(types[0] >= least[0] + users && types[1] >= least[1], "{types:?}, {users} of the primary user");
+    assert!(users > 500, "{users} frames of the primary user");
     let errors =
         tshark(&file, &["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"]);
     assert_eq!(errors.as_deref(), Some(""), "expert items of severity error");

@@ -28,8 +28,8 @@ fn told(record: &RunRecord) -> &ToldRecord {
     record.link.told.as_ref().expect("a cell says what it told")
 }
 
-const WRONG: &str =
-    "late = \"20ms\"\nend_late = \"5ms\"\nmissed = 0.3\nfalse_alarms = \"30/min\"\nfalse_length = \"150ms\"";
+const WRONG: &str = "late = \"20ms\"\nend_late = \"5ms\"\nlate_spread = \"30ms\"\nend_late_spread = \"10ms\"\nmissed = 0.3\n\
+                     false_alarms = \"30/min\"\nfalse_length = \"150ms\"";
 
 #[test]
 fn whatever_is_told_the_radio_and_a_router_that_listens_to_nobody_are_the_same() {
@@ -59,6 +59,11 @@ fn the_results_say_what_was_told() {
     // The quiet period that begins with the run's last moment is on its way to the mechanism.
     assert_eq!((late.told + late.missed + 1, late.start_late_mean_s), (late.silences, Some(0.02)));
     assert!(late.end_late_mean_s.is_some_and(|mean| (mean - 0.002).abs() < 1e-6), "{late:?}");
+    let spread = run("late_spread = \"20ms\"\nend_late_spread = \"4ms\"", "", "mechanism = \"dsasync\"", 1);
+    let mean = |late: Option<f64>| late.map_or(0, |mean| (mean * 1e3).round() as u64);
+    let (start, end) = (told(&spread).start_late_mean_s, told(&spread).end_late_mean_s);
+    // Half of each on average, over some 50 silences; a standard deviation is 0.8 and 0.16 ms.
+    assert!((7..=13).contains(&mean(start)) && (1..=3).contains(&mean(end)), "{spread:?}");
     let none = run("missed = 1", "", "mechanism = \"dsasync\"", 1);
     let counter = |name: &str| none.mechanisms[0].counter(name);
     assert_eq!((told(&none).told, told(&none).missed), (0, all.silences));
@@ -135,11 +140,11 @@ linkhold_testing::properties! {
     #![cases(linkhold_testing::costly(240).without_regressions())]
     #[test]
     fn a_download_ends_whatever_its_mechanism_is_told(
-        (late, end_late) in (0u32..120, 0u32..120), missed in prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0],
+        (late, end_late, spread) in (0u32..120, 0u32..120, 0u32..120), missed in prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0],
         (alarms, length) in (1u32..60, 1u32..250), mechanism in prop::sample::select(LISTENERS.to_vec()), seed in 1u64..1000,
     ) {
         let told = format!(
-            "late = \"{late}ms\"\nend_late = \"{end_late}ms\"\nmissed = {missed}\nfalse_alarms = \"{alarms}/min\"\nfalse_length = \"{length}ms\""
+            "late = \"{late}ms\"\nend_late = \"{end_late}ms\"\nlate_spread = \"{spread}ms\"\nend_late_spread = \"{spread}ms\"\nmissed = {missed}\nfalse_alarms = \"{alarms}/min\"\nfalse_length = \"{length}ms\""
         );
         // The worst that is drawn keeps the mechanism silent for two fifths of the time.
         let record = run_for(60, &told, "source = \"500kB\"", mechanism, seed);

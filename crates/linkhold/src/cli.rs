@@ -163,8 +163,9 @@ pub struct RunArgs {
     /// One file for each case and seed. A packet is recorded where it is sent and where it arrives
     /// (interfaces correspondent, or in a mesh receiver, and station). Radios of 802.15.4, of a DCF and of
     /// a mesh have, in place of the station, an interface air with each frame that was sent: of 802.11 with
-    /// radiotap headers, RTS, CTS, ACK, repetitions and AODV's messages. A frame that its receiver could
-    /// not read says so in a comment. Long payloads are cut short.
+    /// radiotap headers, RTS, CTS, ACK, repetitions and AODV's messages; of 802.15.4 with those of the
+    /// primary user. A frame that its receiver could not read says so in a comment. Long payloads are cut
+    /// short.
     #[arg(long)]
     pub pcap: bool,
 }

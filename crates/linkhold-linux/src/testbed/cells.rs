@@ -72,8 +72,9 @@ pub struct Fleet {
     pub resume: bool,
     /// Folder for packet captures.
     pub captures: Option<PathBuf>,
-    /// For how long a run's hosts' programs may stand still for want of a processor, as a share of the time
-    /// that is counted (what comes after the warm-up); a run beyond it counts as late.
+    /// For how long a run's hosts' programs, its agent and its hosts under test may stand still for want of a
+    /// processor, as a share of the time that is counted (what comes after the warm-up); a run beyond it
+    /// counts as late.
     pub max_stalled: f64,
     /// After this time no cell is run again that was late because the host was busy with other things, and
     /// none for the first time while the host goes on like that (see [`State::not_tried`]); `None`: each has
@@ -560,7 +561,7 @@ impl Shared {
 
 /// Changes with the radio's model, and with how anything that a record has is measured: cells that were kept
 /// before are measured anew then, a plain router's, too.
-const MEASURING: u32 = 1;
+const MEASURING: u32 = 2;
 
 /// Everything that decides a cell's results but the kernel, as a name for its file. Results with an agent, or
 /// with QUIC, whose senders are in the program, are those of one build of it; a plain router's are the

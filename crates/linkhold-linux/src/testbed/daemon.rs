@@ -7,6 +7,7 @@ use std::time::Duration as StdDuration;
 
 use super::error::RunError;
 use super::link::{DaemonLink, Hearing};
+use super::waits::{Wait, wait_of_first_thread};
 use crate::agent::status::Status;
 use crate::netns::NetNs;
 
@@ -118,6 +119,12 @@ impl Daemon {
             return Err(self.fail(&format!("it ended in the run ({status})")));
         }
         crate::agent::status(&self.socket()).map_err(|error| self.fail(&error.to_string()))
+    }
+
+    /// How long its packets have waited so far because it got no processor.
+    #[must_use]
+    pub fn waited(&self) -> Wait {
+        wait_of_first_thread(self.child.id())
     }
 
     /// What it is called.

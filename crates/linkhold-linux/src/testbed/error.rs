@@ -5,6 +5,7 @@ use std::time::Duration as StdDuration;
 pub use linkhold_sim::Unsupported;
 
 use super::host_load::HostLoad;
+use super::waits::DaemonStall;
 use crate::command::CommandError;
 use crate::netns::NetNsError;
 
@@ -59,16 +60,19 @@ pub enum RunError {
         /// What the host did besides.
         host: HostLoad,
     },
-    /// The hosts' programs got no processor.
+    /// The hosts' programs, or daemons, got no processor.
     #[error(
         "this host was too busy: its hosts' programs got no processor for {stalled_s:.2} s ({limit_s:.2} s is the \
-         limit); {host}"
+         limit){}; {host}",
+        longest_of(.daemons)
     )]
     Stalled {
         /// Measured, s.
         stalled_s: f64,
         /// Limit, s.
         limit_s: f64,
+        /// The daemons among them.
+        daemons: Vec<DaemonStall>,
         /// What the host did besides.
         host: HostLoad,
     },
@@ -121,7 +125,7 @@ impl RunError {
         let is_hosts = match self {
             // An air that hardly sleeps is late by itself.
             Self::Late { events, busy, host, .. } => *busy < TOO_BUSY && host.explains_late(*events),
-            Self::Stalled { stalled_s, limit_s, host } => {
+            Self::Stalled { stalled_s, limit_s, host, .. } => {
                 host.explains_loss(StdDuration::from_secs_f64((stalled_s - limit_s).max(0.0)))
             }
             Self::StoodStill { .. } | Self::NotTried { .. } => true,
@@ -129,6 +133,12 @@ impl RunError {
         };
         Some(if is_hosts { Lateness::Hosts } else { Lateness::Unexplained })
     }
+}
+
+/// The daemon that stood still for longest, as a part of a message; nothing where none did.
+fn longest_of(daemons: &[DaemonStall]) -> String {
+    let longest = daemons.iter().max_by(|a, b| a.waited_s.total_cmp(&b.waited_s));
+    longest.map(|stall| format!("; {stall}")).unwrap_or_default()
 }
 
 /// An air whose thread works for this share of the time is late by itself, whatever the host does.

@@ -73,6 +73,8 @@ pub struct EtherReport {
     pub busy: f64,
     /// Packets the router's or a station's queue, or the wire, dropped.
     pub queue_drops: u64,
+    /// Packets that a queue marked in the place of dropping them.
+    pub queue_marks: u64,
     /// Packets the air lost.
     pub air_losses: u64,
     /// Packets no buffer was left for, or that a port could not take.
@@ -251,6 +253,7 @@ impl Ether {
             event_lateness,
             busy: thread_time().as_secs_f64() / until.since(Instant::ZERO).as_secs_f64().max(1e-9),
             queue_drops: losses.queue + losses.wired - before.queue - before.wired,
+            queue_marks: losses.marked - before.marked,
             air_losses: losses.air - before.air,
             overruns,
             events,

@@ -1,5 +1,6 @@
 //! The testbed: a scenario in real time against the kernel's own TCP and UDP, and QUIC over that.
 
+mod air_thread;
 pub mod capture;
 pub mod cells;
 pub mod clock;

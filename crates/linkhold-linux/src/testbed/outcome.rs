@@ -5,7 +5,7 @@ mod quic;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::{Direction, FlowKey, StationId};
@@ -32,7 +32,7 @@ use super::silence_summary::SilenceSummary;
 use super::topology::HostAt;
 use super::traffic::{Completion, Finished};
 use super::watched::{Watched, WindowSample};
-use super::workload::{Iperf, MAX_FLOWS, SIZED_PORT, Workload};
+use super::workload::{MAX_FLOWS, SIZED_PORT, Workload};
 
 pub use linux::{Completions, LinuxRecord, SilenceWindow};
 
@@ -51,11 +51,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Itself, unless the hosts' programs stood still for want of a processor for more than a share `most` of
-    /// the time that is counted (what comes after the warm-up), or a processor stood still for as long at
-    /// once. A stall falls into that time as likely as not, and costs it that share. A program cannot tell
-    /// that its processor was taken away, so pauses are refused by themselves: of any processor that this
-    /// process may run on, since nobody knows where what was late would have run.
+    /// Itself, unless the hosts' programs, or the agent and hosts under test, stood still for want of a
+    /// processor for more than a share `most` of the time that is counted (what comes after the warm-up), or
+    /// a processor stood still for as long at once. A stall falls into that time as likely as not, and costs
+    /// it that share. A program cannot tell that its processor was taken away, so pauses are refused by
+    /// themselves: of any processor that this process may run on, since nobody knows where what was late
+    /// would have run.
     ///
     /// # Errors
     /// [`RunError::Stalled`] or [`RunError::StoodStill`], and such a run counts as late.
@@ -64,7 +65,7 @@ impl Outcome {
         let counted_s = self.record.sim_s - case.scenario.warm_up.as_secs_f64();
         let limit_s = most * counted_s;
         if stalled_s > limit_s {
-            return Err(RunError::Stalled { stalled_s, limit_s, host });
+            return Err(RunError::Stalled { stalled_s, limit_s, daemons: self.linux.daemon_stalls, host });
         }
         if host.longest_s > limit_s {
             return Err(RunError::StoodStill { limit_s, host });
@@ -162,7 +163,7 @@ pub(super) fn outcome(
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
     }
-    flows.extend(never_begun(&data, workload, scenario, report.until));
+    flows.extend(never_begun(&data, workload, &watched.traffic, scenario, report.until));
     let link = link_record(scenario, seed, &report)?;
     let counted_s = report.until.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
     let totals = RunTotals::new(&flows, counted_s, &link, &delays);
@@ -192,6 +193,7 @@ pub(super) fn outcome(
         edge_late_p99_s: some(report.edge_lateness.quantile_s(0.99)).unwrap_or(0.0),
         event_late_p99_s: some(report.event_lateness.quantile_s(0.99)).unwrap_or(0.0),
         stalled_s: watched.stalled.as_secs_f64(),
+        daemon_stalls: watched.daemon_stalls,
         host,
         overruns: report.overruns,
         transit_p50_s: some(report.log.transit().quantile_s(0.5)),
@@ -258,29 +260,51 @@ fn data_flows<'a>(
     found.into_iter().map(|(_, _, one)| one).collect()
 }
 
-/// iperf3's connections of which no SYN was ever sent, because its control connection did not come about in
-/// the time of the run: flows that carried nothing, as in the simulator. They come after all others.
+/// A connection that was to be, and of which no packet was seen.
+struct NeverBegun {
+    group: usize,
+    station: u32,
+    direction: Direction,
+    start: StdDuration,
+}
+
+/// Connections of which no SYN was ever sent: iperf3's, whose control connection did not come about in the
+/// time of the run, and those of flows of a given size that their host could not even ask for. They are flows
+/// that carried nothing, as in the simulator, and come after all others.
 fn never_begun(
     data: &[DataFlow<'_>],
     workload: &Workload,
+    traffic: &Finished,
     scenario: &ResolvedScenario,
     until: Instant,
 ) -> Vec<FlowRecord> {
-    let mut seen = vec![0; workload.iperf.len()];
+    let (mut seen, mut sized_seen) = (vec![0; workload.iperf.len()], HashSet::new());
     for one in data.iter().filter(|one| one.flow.datagrams().is_none()) {
-        if let Some((index, _)) = workload.client_of(one.flow.key.correspondent.port) {
-            seen[index] += 1;
+        match workload.client_of(one.flow.key.correspondent.port) {
+            Some((index, _)) => seen[index] += 1,
+            None => {
+                sized_seen.insert((one.flow.station, one.flow.key.station.port));
+            }
         }
     }
-    let missing = workload.iperf.iter().zip(seen);
-    let missing = missing.flat_map(|(client, seen)| (seen..client.count).map(move |_| client));
-    let of = |(id, client): (usize, &Iperf)| {
-        let start = instant(client.start);
-        let end = stop_of(scenario, client.group).map_or(until, |stop| stop.min(until));
+    let iperf = workload.iperf.iter().zip(seen).flat_map(|(client, seen)| {
+        let (group, station) = (client.group, client.station);
+        let (direction, start) = (client.direction, client.start);
+        (seen..client.count).map(move |_| NeverBegun { group, station, direction, start })
+    });
+    let sized = traffic.completions.iter().filter(|one| !sized_seen.contains(&(one.station, one.port)));
+    let sized = sized.filter_map(|one| {
+        let (group, station, start) = (one.group, one.station, StdDuration::from_secs_f64(one.start_s));
+        let direction = scenario.flows.get(group)?.direction;
+        Some(NeverBegun { group, station, direction, start })
+    });
+    let of = |(id, one): (usize, NeverBegun)| {
+        let start = instant(one.start);
+        let end = stop_of(scenario, one.group).map_or(until, |stop| stop.min(until));
         let mut record = FlowRecord {
             id: id as u32,
-            direction: FlowDirection::from(client.direction),
-            station: client.station,
+            direction: FlowDirection::from(one.direction),
+            station: one.station,
             start_s: start.as_secs_f64(),
             active_s: end.since(start.max(Instant::ZERO + scenario.warm_up)).as_secs_f64(),
             ..FlowRecord::default()
@@ -288,7 +312,7 @@ fn never_begun(
         record.set_delays(&DelayHistogram::new(), &DelayHistogram::new());
         record
     };
-    (data.len()..).zip(missing).map(of).collect()
+    (data.len()..).zip(iperf.chain(sized)).map(of).collect()
 }
 
 /// When the application of a group stops, if its source has no end: an amount is sent all the same.
@@ -383,6 +407,7 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
             .map(|station| accounting.station_silent_fraction(station))
             .collect(),
         queue_drops: report.queue_drops,
+        queue_marks: report.queue_marks,
         air_losses: report.air_losses,
         told: report
             .network

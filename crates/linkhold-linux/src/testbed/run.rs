@@ -13,6 +13,7 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::Instant;
 use linkhold_scenario::{Case, FlowGroup, Profile, ResolvedScenario, Transport};
 
+use super::air_thread::beside_the_air;
 use super::capture::PcapCapture;
 use super::datagrams::Datagrams;
 use super::error::{RunError, Unsupported};
@@ -24,7 +25,7 @@ use super::link::DaemonLink;
 use super::outcome::{self, Outcome};
 use super::ports::Capture;
 use super::quic::{CONGESTION_CONTROLS, has_congestion};
-use super::seats::{Seats, missing_for};
+use super::seats::{Daemons, Seats, missing_for};
 use super::topology::{HostAt, MAX_STATIONS, Topology};
 use super::traffic::Traffic;
 use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
@@ -167,18 +168,12 @@ fn run_with(
     let began = std::time::Instant::now();
     let parts = EtherParts { network, wire, tuns, log, warm_up, sink: Box::new(links), capture, began };
     let end = Instant::ZERO + scenario.duration;
-    let stop = Arc::new(AtomicBool::new(false));
-    let engine_stop = stop.clone();
-    let engine = std::thread::Builder::new()
-        .name("air".to_owned())
-        .spawn(move || ether::run(parts, end, &engine_stop))
-        .map_err(RunError::Ether)?;
-    let watched = hosts.drive(scenario, options, &workload, Started { began, traffic, senders });
-    // After an error the engine must be stopped; without one it has ended.
-    if watched.is_err() {
-        stop.store(true, Ordering::Relaxed);
-    }
-    let joined = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let started = Started { began, traffic, senders, daemons: &daemons };
+    let (joined, watched) = beside_the_air(
+        move |stop| ether::run(parts, end, stop),
+        || hosts.drive(scenario, options, &workload, started),
+    )
+    .map_err(RunError::Ether)?;
     let host = host.load();
     let statuses = daemons.statuses();
     let who: Vec<String> = daemons.names().map(str::to_owned).collect();
@@ -270,6 +265,7 @@ struct Started<'a> {
     began: std::time::Instant,
     traffic: Traffic,
     senders: Vec<Sender<'a>>,
+    daemons: &'a Daemons,
 }
 
 impl<'n> Hosts<'n> {
@@ -302,12 +298,12 @@ impl<'n> Hosts<'n> {
         workload: &Workload,
         started: Started<'_>,
     ) -> Result<Watched, RunError> {
-        let Started { began, mut traffic, mut senders } = started;
+        let Started { began, mut traffic, mut senders, daemons } = started;
         traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let warm_up = StdDuration::from_nanos(scenario.warm_up.as_nanos());
         let mut windows = Vec::new();
-        let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits());
+        let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits(), &daemons.waits());
         while began.elapsed() < length {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
@@ -321,7 +317,9 @@ impl<'n> Hosts<'n> {
                 sender.at_warm_up = Some(kernel::counters(sender.netns)?);
             }
             traffic.check()?;
-            stalls.look(std::time::Instant::now(), traffic.waits());
+            // The daemons' first: it takes a while to ask for those of many programs.
+            let (looked, waits) = (std::time::Instant::now(), daemons.waits());
+            stalls.look(looked, traffic.waits(), &waits);
             for sender in &mut senders {
                 let at_s = began.elapsed().as_secs_f64();
                 // A missed sample does not spoil the run.
@@ -342,7 +340,8 @@ impl<'n> Hosts<'n> {
             counted.push((sender.at, kernel::difference(base, &after)));
         }
         let traffic = traffic.finish();
-        Ok(Watched { kernel: total, counted, traffic, windows, stalled: stalls.total() })
+        let (stalled, daemon_stalls) = (stalls.total(), stalls.of_daemons(daemons.names()));
+        Ok(Watched { kernel: total, counted, traffic, windows, stalled, daemon_stalls })
     }
 }
 

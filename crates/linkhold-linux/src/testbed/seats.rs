@@ -27,6 +27,7 @@ use super::daemon_config::{agent_config, host_config};
 use super::error::{RunError, Unsupported};
 use super::link::{DaemonLink, Hearing};
 use super::topology::{HostAt, Topology};
+use super::waits::Wait;
 use super::workload::Congestion;
 use crate::agent::config::{others_can_follow, runs_on_a_host, runs_on_a_router};
 use crate::agent::status::Status;
@@ -100,7 +101,8 @@ impl<'a> Seats<'a> {
             Direction::Downlink => &self.correspondent,
             Direction::Uplink => &self.stations,
         };
-        !host.is_empty() && scenario.host_freeze.unwrap_or_default().takes_ebpf()
+        let freezes = host.iter().any(|settings| settings.entry().freezes_senders);
+        freezes && scenario.host_freeze.unwrap_or_default().takes_ebpf()
     }
 
     /// What the senders use where `asked` is asked for: the eBPF congestion control around it where they
@@ -223,7 +225,17 @@ impl Daemons {
 
     /// What each is called, in the order of [`links`](Self::links).
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.agent.iter().chain(self.hosts.iter().map(|(_, daemon)| daemon)).map(Daemon::who)
+        self.all().map(Daemon::who)
+    }
+
+    /// How long each has waited for a processor so far, in the same order.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        self.all().map(Daemon::waited).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Daemon> {
+        self.agent.iter().chain(self.hosts.iter().map(|(_, daemon)| daemon))
     }
 
     /// What they say of themselves.
@@ -327,15 +339,20 @@ mod tests {
 
     #[test]
     fn only_the_senders_of_a_host_that_freezes_by_ebpf_take_it() {
-        let taken = |place, freeze| {
-            let scenario = ResolvedScenario { host_freeze: freeze, ..with(vec![placed("cr-aware", place)]) };
+        let taken_by = |name, place, freeze| {
+            let scenario = ResolvedScenario { host_freeze: freeze, ..with(vec![placed(name, place)]) };
             let seats = Seats::of(&scenario).unwrap();
             [Direction::Downlink, Direction::Uplink].map(|direction| seats.take_ebpf(&scenario, direction))
         };
+        let taken = |place, freeze| taken_by("cr-aware", place, freeze);
         assert_eq!(taken(Place::Stations, Some(HostFreeze::Kernel)), [false, true]);
         assert_eq!(taken(Place::Correspondent, Some(HostFreeze::Both)), [true, false]);
         assert_eq!(taken(Place::Stations, Some(HostFreeze::Window)), [false, false]);
         assert_eq!(taken(Place::Stations, None), [false, false]);
+        // These freeze no sender.
+        for name in ["snr-gate", "dsasync"] {
+            assert_eq!(taken_by(name, Place::Stations, Some(HostFreeze::Both)), [false, false], "{name}");
+        }
         let frozen = with(vec![placed("cr-aware", Place::Stations)]);
         let frozen = ResolvedScenario { host_freeze: Some(HostFreeze::Kernel), ..frozen };
         let seats = Seats::of(&frozen).unwrap();

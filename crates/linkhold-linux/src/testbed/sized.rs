@@ -101,7 +101,8 @@ pub(super) fn serve_one(mut stream: TcpStream, stop: &AtomicBool) {
     }
 }
 
-/// Asks for one flow and takes part in it; answers how long it took, and tells its port.
+/// Asks for one flow and takes part in it; answers how long it took, and tells its port as soon as there is
+/// one.
 pub(super) fn transfer(
     server: SocketAddr,
     flows: &SizedFlows,
@@ -111,8 +112,7 @@ pub(super) fn transfer(
 ) -> Result<Duration, Fault> {
     let network = |_| Fault::Network;
     let began = Instant::now();
-    let mut stream = connect(server, stop)?;
-    *port = stream.local_addr().map_err(network)?.port();
+    let mut stream = connect(server, stop, port)?;
     set_congestion(&stream, congestion).map_err(network)?;
     let way = match flows.direction {
         Direction::Downlink => DOWNLOAD,
@@ -136,19 +136,21 @@ pub(super) fn transfer(
 }
 
 /// Connects as `connect_timeout` does, but looks meanwhile whether the run is over: in a silence the answer
-/// may never come.
-fn connect(server: SocketAddr, stop: &AtomicBool) -> Result<TcpStream, Fault> {
-    let network = |_| Fault::Network;
+/// may never come. Tells the port before there is an answer: what was asked for is a flow that carried
+/// nothing if there is none.
+fn connect(server: SocketAddr, stop: &AtomicBool, port: &mut u16) -> Result<TcpStream, Fault> {
     let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let socket = socket::socket(family, SockType::Stream, flags, None).map_err(network)?;
+    let socket = socket::socket(family, SockType::Stream, flags, None).map_err(|_| Fault::Network)?;
     match socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(_) => return Err(Fault::Network),
     }
+    let stream = TcpStream::from(socket);
+    *port = stream.local_addr().map_err(|_| Fault::Network)?.port();
     let patient_until = Instant::now() + PATIENCE;
     loop {
-        let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+        let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
         match poll(&mut fds, PollTimeout::from(LOOK_MS)) {
             Ok(0) | Err(Errno::EINTR) if stop.load(Ordering::Relaxed) || Instant::now() >= patient_until => {
                 return Err(Fault::Network);
@@ -158,7 +160,6 @@ fn connect(server: SocketAddr, stop: &AtomicBool) -> Result<TcpStream, Fault> {
             Err(_) => return Err(Fault::Network),
         }
     }
-    let stream = TcpStream::from(socket);
     let failed = stream.take_error().map_err(|_| Fault::Network)?;
     stream.set_nonblocking(false).map_err(|_| Fault::Network)?;
     failed.map_or(Ok(stream), |_| Err(Fault::Network))
@@ -295,16 +296,18 @@ mod tests {
         let direction = Direction::Downlink;
         let flows =
             SizedFlows { group: 0, station: 0, direction, bytes: 1, starts: Vec::new(), family: Family::V4 };
-        let (stop, began) = (AtomicBool::new(false), Instant::now());
+        let (stop, began, mut port) = (AtomicBool::new(false), Instant::now(), 0);
         let outcome = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(LOOK);
                 stop.store(true, Ordering::Relaxed);
             });
-            transfer(server, &flows, "reno", &stop, &mut 0)
+            transfer(server, &flows, "reno", &stop, &mut port)
         });
         assert!(matches!(outcome, Err(Fault::Network)) && began.elapsed() < PATIENCE / 4);
+        assert!(port != 0, "its SYNs are nobody's");
         drop(listener);
-        assert!(matches!(connect(server, &AtomicBool::new(false)), Err(Fault::Network)), "nobody listens");
+        let refused = connect(server, &AtomicBool::new(false), &mut 0);
+        assert!(matches!(refused, Err(Fault::Network)), "nobody listens");
     }
 }

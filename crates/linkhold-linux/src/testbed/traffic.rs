@@ -45,7 +45,7 @@ pub struct Completion {
     pub group: usize,
     /// Its station.
     pub station: u32,
-    /// The station's port; 0 if it could not connect.
+    /// The station's port, whether or not its connection came about; 0 if it could not even ask for one.
     pub port: u16,
     /// Start, s after the start of the run.
     pub start_s: f64,

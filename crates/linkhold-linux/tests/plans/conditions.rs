@@ -41,6 +41,22 @@ pub const CLEAN_100_MS: Conditions = Conditions {
     ..CLEAN
 };
 
+/// A queue that marks where it would drop, below senders that asked for it (RFC 3168).
+pub const MARKED: Conditions = Conditions {
+    name: "marked, 20 ms",
+    set: &[
+        "wired.rtt=20ms",
+        "duration=12s",
+        "warm_up=4s",
+        "router.queue=fq_codel",
+        "router.limit=600pkt",
+        "tcp.ecn=true",
+        "tcp.receive_buffer=2MiB",
+    ],
+    congestion: &["reno", "cubic"],
+    ..CLEAN
+};
+
 /// One download at 50 ms over a radio that a primary user and sensing silence a quarter of the time, behind
 /// routers as they are and the mechanism's modes.
 pub const QUARTER_SILENT: Conditions = Conditions {

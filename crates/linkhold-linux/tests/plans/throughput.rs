@@ -3,7 +3,8 @@
 
 use crate::Answer;
 use crate::conditions::{
-    CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS, CUBIC, FAR, QUARTER_SILENT, QUARTER_SILENT_BBR, SENSED, SENSED_V6,
+    CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS, CUBIC, FAR, MARKED, QUARTER_SILENT, QUARTER_SILENT_BBR, SENSED,
+    SENSED_V6,
 };
 use crate::findings::Findings;
 use crate::plan::{Conditions, Plan};
@@ -17,6 +18,13 @@ pub fn plans() -> Vec<Plan> {
             conditions: &[CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS],
             check: clean_link_is_full,
             agree: Some(same_on_both),
+        },
+        Plan {
+            name: "a_marked_sender_reduces_without_a_loss",
+            shows: "Over fq_codel with ECN a download keeps the link nearly full, at a short queue and without a retransmission;                     the kernel's senders are marked as often as the simulator's.",
+            conditions: &[MARKED],
+            check: marked_without_loss,
+            agree: Some(marked_alike),
         },
         Plan {
             name: "bbr_keeps_its_goodput_under_the_mechanism",
@@ -90,6 +98,33 @@ fn clean_link_is_full(runs: &Runs, findings: &mut Findings) -> Answer {
         // On a real clock the time counted begins and ends between two frames.
         findings.at_most(one, "goodput / limit", share(one), 1.02);
         findings.equal(one, "silences", one.record.link.silences, 0);
+    }
+    Ok(())
+}
+
+fn marked_without_loss(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.iter() {
+        findings.at_least(one, "goodput / limit", share(one), 0.9);
+        findings.some(one, "packets marked", one.record.link.queue_marks);
+        findings.equal(one, "packets dropped", one.record.link.queue_drops, 0);
+        findings.equal(one, "segments repeated", one.record.totals.retransmits, 0);
+        // CoDel's 5 ms on top of the path's 10, and what a window in slow start overshoots by is over.
+        findings.at_most(one, "median delay, s", one.record.totals.delay_p50_s, 0.02);
+    }
+    Ok(())
+}
+
+/// The same goodput to within 5 %, and, of so few marks as 8 s have, the same to within a third and two.
+fn marked_alike(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
+    same_on_both(simulator, linux, findings)?;
+    for (one, other) in linux.beside(simulator) {
+        let marks = |of: &Evidence| of.record.link.queue_marks as f64;
+        findings.at_most(
+            one,
+            "marks, apart",
+            (marks(one) - marks(other)).abs(),
+            2.0 + marks(one).max(marks(other)) / 3.0,
+        );
     }
     Ok(())
 }

@@ -49,6 +49,8 @@ impl Environment for Nodes {
 
     fn sent(&mut self, now: Instant, radio: u32, mpdu: Mpdu, outcome: Sent) {
         let (node, id) = (Node(radio), PacketId(mpdu.token));
+        let is_message = self.packets.get(id).is_some_and(|packet| !packet.is_data());
+        self.counters.route_messages += u64::from(is_message);
         match outcome {
             Sent::Acknowledged | Sent::Broadcast => {
                 if let Some(Packet { to: Some(to), .. }) = self.packets.remove(id) {

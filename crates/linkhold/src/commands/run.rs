@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
-use linkhold_radio::Mac;
+use linkhold_radio::{Mac, UserFrames};
 use linkhold_results::{RunRecord, RunReport, RunSeries, compare};
 use linkhold_scenario::Case;
 use linkhold_sim::{Capture, NoObserver, Observer, run_case_observed};
@@ -86,7 +86,10 @@ fn simulate_one(
     let file = BufWriter::new(file);
     let capture = match (&case.scenario.mesh, &case.scenario.radio.mac) {
         (Some(mesh), _) => Capture::of_mesh(file, &comment, mesh.dcf.phy),
-        (None, Mac::Ieee802154(mac)) => Capture::of_ieee802154(file, &comment, mac.acknowledged),
+        (None, Mac::Ieee802154(mac)) => {
+            let user = UserFrames::new(&case.scenario.radio, seed);
+            Capture::of_ieee802154(file, &comment, mac.acknowledged, user)
+        }
         (None, Mac::Dcf(dcf)) => Capture::of_dcf(file, &comment, dcf.phy),
         (None, Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Grants(_)) => Capture::new(file, &comment),
     };

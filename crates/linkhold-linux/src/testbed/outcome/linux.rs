@@ -9,6 +9,7 @@ use super::super::seats::HostStatus;
 use super::super::silence_story::SilenceStory;
 use super::super::silence_summary::SilenceSummary;
 use super::super::traffic::Completion;
+use super::super::waits::DaemonStall;
 use crate::agent::status::Status;
 
 /// The key `linux` of a run: what the contract has no word for.
@@ -27,10 +28,13 @@ pub struct LinuxRecord {
     pub edge_late_p99_s: f64,
     /// How late all other events of the air were handled, 99th percentile, s.
     pub event_late_p99_s: f64,
-    /// How long the hosts' programs stood still for want of a processor, s: goodput and delay suffer from it
-    /// although the air is punctual.
+    /// How long the hosts' programs, the agent or a `linkhold host` stood still for want of a processor, s:
+    /// goodput and delay suffer from it although the air is punctual.
     #[serde(default)]
     pub stalled_s: f64,
+    /// The agent and the hosts that did. Where several stood still at once, `stalled_s` has that time once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub daemon_stalls: Vec<DaemonStall>,
     /// What the host had to do besides.
     #[serde(default)]
     pub host: HostLoad,
@@ -84,6 +88,7 @@ impl LinuxRecord {
             edge_late_p99_s: 0.0,
             event_late_p99_s: 0.0,
             stalled_s: 0.0,
+            daemon_stalls: Vec::new(),
             host: HostLoad::default(),
             overruns: 0,
             transit_p50_s: None,

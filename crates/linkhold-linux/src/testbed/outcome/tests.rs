@@ -7,6 +7,7 @@ use linkhold_wire::{ParsedDatagram, ParsedPacket};
 use super::super::datagrams::{Datagrams, Numbered};
 use super::super::flowlog::FlowLog;
 use super::super::topology::{Family, ch_address, station_address};
+use super::super::waits::DaemonStall;
 use super::super::workload::IPERF_PORT;
 use super::*;
 
@@ -103,11 +104,60 @@ fn a_connection_that_never_came_about_is_a_flow_that_carried_nothing() {
     let data = data_flows(log.flows(), &workload, &traffic, scenario);
     assert_eq!(data.len(), 1);
     let until = Instant::ZERO + scenario.duration;
-    let never = never_begun(&data, &workload, scenario, until);
+    let never = never_begun(&data, &workload, &traffic, scenario, until);
     let told = never.iter().map(|flow| (flow.id, flow.start_s, flow.active_s));
     assert_eq!(told.collect::<Vec<_>>(), [(1, 0.0, 18.0), (2, 0.0, 18.0), (3, 1.0, 18.0), (4, 5.0, 5.0)]);
     for flow in &never {
         assert_eq!((flow.bytes, flow.goodput_bps, flow.direction), (0, 0.0, FlowDirection::Uplink));
         assert!(flow.delay_mean_s.is_nan() && flow.completion_s.is_none(), "{flow:?}");
     }
+}
+
+#[test]
+fn a_flow_of_a_given_size_whose_connection_never_came_about_carried_nothing() {
+    let flow = |more: &str| format!("[[flows]]\ndirection = \"uplink\"\nsource = \"100kB\"\n{more}\n");
+    let case = case(&["count = 4", "start = \"5s\"\nstop = \"10s\""].map(flow).concat());
+    let scenario = &case.scenario;
+    let workload = Workload::new(scenario, 1, "cubic").unwrap();
+    let mut log = FlowLog::new(Instant::ZERO + scenario.warm_up, Duration::from_secs(1));
+    let silences = SilenceTracker::new(1);
+    // The first arrives, of the second there is a SYN alone, and of the others not even that.
+    for port in [40_000, 40_001] {
+        log.on_sent(ms(10), &segment(port, SIZED_PORT, 0, 0), UP);
+    }
+    let packet = segment(40_000, SIZED_PORT, 1, LEN);
+    log.on_sent(ms(20), &packet, UP);
+    log.on_received(ms(30), &packet, UP, &silences);
+    let began = |group, port, start_s| Completion { group, station: 0, port, start_s, took_s: None };
+    let seen = [40_000, 40_001].map(|port| began(0, port, 0.0));
+    let unseen = [(0, 0.0), (0, 0.0), (1, 5.0)].map(|(group, start_s)| began(group, 0, start_s));
+    let completions = seen.into_iter().chain(unseen).collect();
+    let traffic = Finished { completions, ..Finished::default() };
+    let data = data_flows(log.flows(), &workload, &traffic, scenario);
+    let until = Instant::ZERO + scenario.duration;
+    let seen = data.iter().map(|one| one.flow.track(UP).delivered());
+    assert_eq!(seen.collect::<Vec<_>>(), [u64::from(LEN), 0]);
+    let never = never_begun(&data, &workload, &traffic, scenario, until);
+    // An amount is sent all the same after the stop.
+    let told = never.iter().map(|flow| (flow.id, flow.start_s, flow.active_s, flow.bytes));
+    assert_eq!(told.collect::<Vec<_>>(), [(2, 0.0, 18.0, 0), (3, 0.0, 18.0, 0), (4, 5.0, 15.0, 0)]);
+}
+
+#[test]
+fn a_stall_of_the_agent_refuses_a_run_and_is_told_by_its_name() {
+    let case = case("[[flows]]\ndirection = \"downlink\"\n");
+    let refused = |stalled_s: f64| {
+        let record = RunRecord { sim_s: 20.0, ..linkhold_results::sample::run(1).0.runs.remove(0) };
+        let stall = |who: &str, waited_s| DaemonStall { who: who.to_owned(), waited_s, longest_s: 0.045 };
+        let daemon_stalls = vec![stall("host at station 0", stalled_s / 2.0), stall("agent", stalled_s)];
+        let linux = LinuxRecord { stalled_s, daemon_stalls, ..LinuxRecord::empty("cubic", "t") };
+        let outcome = Outcome { record, linux, series: RunSeries::default() };
+        outcome.without_stalls(&case, 0.005).err()
+    };
+    // The limit is 0.5 % of the 18 s that count.
+    assert!(refused(0.085).is_none());
+    let error = refused(0.15).unwrap();
+    let wanted = "got no processor for 0.15 s (0.09 s is the limit); the agent waited 150 ms for a processor \
+                  (at most 45 ms at once); meanwhile";
+    assert!(error.to_string().contains(wanted) && error.lateness().is_some(), "{error}");
 }

@@ -162,7 +162,7 @@ impl Aodv {
             (None, Some(from)) if self.repairs.is_used_by(destination, from) => self.held.push(data, out),
             (None, Some(from)) => {
                 out.push(RouteAction::Drop { packet, reason: RouteDrop::NoRoute });
-                let seq = self.table.known(now, destination).and_then(|route| route.seq);
+                let seq = self.table.known(now, destination).and_then(|route| route.number.least());
                 let mut report = Report::new();
                 report.add(destination, seq, Precursors::One(from));
                 self.announce(now, &mut report, out);
@@ -318,7 +318,7 @@ impl Aodv {
             false => out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::NoRoute }),
         });
         if let Some(repair) = self.repairs.take(destination) {
-            let seq = self.table.known(now, destination).and_then(|route| route.seq);
+            let seq = self.table.known(now, destination).and_then(|route| route.number.least());
             let mut report = Report::new();
             report.add(destination, seq, repair.precursors);
             self.announce(now, &mut report, out);
@@ -336,7 +336,7 @@ impl Aodv {
         if route.hops > repair.hops {
             let mut report = Report::new();
             report.error.no_delete = true;
-            report.add(destination, route.seq, repair.precursors);
+            report.add(destination, route.number.least(), repair.precursors);
             self.announce(now, &mut report, out);
         }
     }
@@ -371,7 +371,7 @@ impl Aodv {
             hops: 0,
             id: self.last_id,
             destination,
-            destination_seq: self.table.known(now, destination).and_then(|route| route.seq),
+            destination_seq: self.table.known(now, destination).and_then(|route| route.number.least()),
             originator: self.me,
             originator_seq: self.seq,
             gratuitous: self.config.gratuitous,
@@ -398,7 +398,7 @@ impl Aodv {
             let lifetime = self.config.my_route_timeout();
             self.reply(now, (destination, self.seq), 0, lifetime, originator, out);
         } else if !self.answer(now, from, request, out) && request.ttl > 1 {
-            let known = self.table.known(now, destination).and_then(|route| route.seq);
+            let known = self.table.known(now, destination).and_then(|route| route.number.least());
             let destination_seq = match (request.destination_seq, known) {
                 (Some(asked), Some(known)) => Some(asked.fresher(known)),
                 (asked, known) => asked.or(known),
@@ -419,7 +419,7 @@ impl Aodv {
     ) -> bool {
         let RouteRequest { destination, originator, .. } = *request;
         let Some(&route) = self.table.active(now, destination) else { return false };
-        let Some(seq) = route.seq else { return false };
+        let Some(seq) = route.number.given() else { return false };
         let stale = request.destination_seq.is_some_and(|asked| asked.is_after(seq));
         if request.destination_only || stale || route.next == from {
             return false;
@@ -429,10 +429,10 @@ impl Aodv {
         self.table.add_precursor(now, originator, route.next);
         let lifetime = route.expires.since(now);
         self.reply(now, (destination, seq), route.hops, lifetime, originator, out);
-        if request.gratuitous
-            && let Some(seq) = back.seq
-        {
-            // Section 6.6.3: as if the destination had asked for the originator.
+        if request.gratuitous {
+            // Section 6.6.3: as if the destination had asked for the originator. A floor of this node's is
+            // above the number that the originator gave, which is told then.
+            let seq = back.number.given().unwrap_or(request.originator_seq);
             let lifetime = back.expires.since(now);
             self.reply(now, (originator, seq), back.hops, lifetime, destination, out);
         }
@@ -481,7 +481,11 @@ impl Aodv {
         };
         // If the offer was not taken, the route of this node is better; its receiver must not be its next
         // hop.
-        let Some(destination_seq) = route.seq.filter(|_| taken || route.next != to) else { return };
+        if !taken && route.next == to {
+            return;
+        }
+        // A floor is above the number that the destination gave in this answer, which goes on then.
+        let destination_seq = route.number.given().unwrap_or(reply.destination_seq);
         self.table.add_precursor(now, destination, to);
         self.table.add_precursor(now, route.next, to);
         self.table.refresh(now, originator, now + self.config.active_route_timeout);

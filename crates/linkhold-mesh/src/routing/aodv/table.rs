@@ -1,19 +1,31 @@
 //! The routing table of AODV: at most a fixed number of routes, found by their destination.
 //!
 //! Source: RFC 3561, sections 2 (precursors), 6.1 (sequence numbers), 6.2 (routes), 6.7 (which offer is
-//! better).
+//! better), 6.11 (what becomes of the number of a route that ends).
 //!
 //! Architecture invariant: while a route is in the table, the pair (sequence number, fewer hops) only grows,
-//! an invalid route counting as one with infinitely many hops. The next hop's pair for the same destination
-//! is greater, so routes cannot close a circle. Every change below keeps to it:
+//! an invalid route counting as one with infinitely many hops; the one exception is below. The next hop's
+//! pair for the same destination is greater, so routes cannot close a circle. Every change below keeps to it:
 //!
-//! - An offer is taken only if it is fresher, or as fresh and shorter, or as fresh and the route is invalid.
-//!   ([`Table::offer`]; the RFC's (i) to (iv) of section 6.7, used for routes from requests too.)
+//! - An offer is taken only if it is fresher, or as fresh and shorter, or as fresh and the route is invalid
+//!   ([`Table::offer`]; used for routes from requests too). These are the RFC's (ii) to (iv) of section 6.7.
+//!   By its (i) any offer replaces a number that is not valid, an older one as well; that offer may come from
+//!   a node that sends over this one.
 //! - A route to the neighbour itself may replace any other one, because a packet that follows it is there; it
 //!   keeps the sequence number ([`Table::neighbour`]). The RFC leaves open whether the number is lost.
 //! - A route that ends gets a greater number, also if a RERR names a smaller one, which the RFC would copy
 //!   ([`Table::invalidate`]). R. van Glabbeek and others show loops for a copy that decreases ("Sequence
 //!   Numbers Do Not Guarantee Loop Freedom", MSWiM 2013; from memory).
+//! - That greater number is no longer one that the destination gave, but a floor ([`Number::Floor`]): an
+//!   offer has to reach it. A neighbour's message that revives the route does not give a number (section
+//!   6.2), so the floor stays one, and a revived route that ends again keeps it: only a valid number is
+//!   incremented (section 6.11). Here the pair decreases, back to that of the route that had ended. This
+//!   closes no circle, because nobody sends over this node with a number as great as its floor: the node
+//!   tells others only numbers that the destination gave, and an offer with just the floor's number makes it
+//!   a given one ([`Table::offer`]), which is incremented as any other.
+//! - So a number here is above the destination's own by one at most. The destination's next request has a
+//!   number that is greater by one, and every node can take it. (In section 6.6.1, too, the number that is
+//!   asked of a destination is at most its own plus one.)
 //! - A route is forgotten only after `DELETE_PERIOD` without a packet that asks for it, and without a request
 //!   of its destination that is older than the route's number. The RFC counts from the moment when the route
 //!   ended; then an upstream node that never heard of it, and still sends, could be taken for fresh; or one
@@ -46,6 +58,36 @@ impl Precursors {
     }
 }
 
+/// What is known of a destination's sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// Nothing.
+    Unknown,
+    /// The destination gave it.
+    Given(SeqNo),
+    /// Some node made it when its route to the destination ended, and the destination has not given it yet,
+    /// as far as this node knows. A valid route with such a number leads straight to the destination.
+    Floor(SeqNo),
+}
+
+impl Number {
+    /// The number that the destination gave: the only one that others may be told as a route's.
+    pub const fn given(self) -> Option<SeqNo> {
+        match self {
+            Self::Given(seq) => Some(seq),
+            Self::Unknown | Self::Floor(_) => None,
+        }
+    }
+
+    /// The least number that an offer must have: what requests ask for and errors tell.
+    pub const fn least(self) -> Option<SeqNo> {
+        match self {
+            Self::Given(seq) | Self::Floor(seq) => Some(seq),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// A route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
@@ -53,7 +95,7 @@ pub(super) struct Route {
     pub next: Node,
     pub hops: u8,
     pub valid: bool,
-    pub seq: Option<SeqNo>,
+    pub number: Number,
     /// Valid until then; if invalid, remembered until then.
     pub expires: Instant,
     pub precursors: Precursors,
@@ -78,10 +120,10 @@ impl Route {
 
     fn end(&mut self, since: Instant, told: Option<SeqNo>, delete_period: Duration) {
         self.valid = false;
-        self.seq = match (self.seq, told) {
-            (Some(own), Some(told)) if told.is_after(own) => Some(told),
-            (Some(own), _) => Some(own.next()),
-            (None, told) => told,
+        self.number = match (self.number, told) {
+            (own, Some(told)) if own.least().is_none_or(|own| told.is_after(own)) => Number::Floor(told),
+            (Number::Given(own), _) => Number::Floor(own.next()),
+            (own, _) => own,
         };
         self.expires = since + delete_period;
         self.precursors = Precursors::None;
@@ -132,9 +174,9 @@ impl Table {
     ) -> bool {
         let delete_period = self.delete_period;
         let Some(route) = self.known(now, destination) else {
-            return self.add(now, destination, Some(seq), (next, hops), until);
+            return self.add(now, destination, Number::Given(seq), (next, hops), until);
         };
-        let better = match route.seq {
+        let better = match route.number.least() {
             None => true,
             Some(own) if seq.is_after(own) => true,
             Some(own) => own == seq && (!route.valid || hops < route.hops),
@@ -144,21 +186,28 @@ impl Table {
                 true => (route.precursors, route.expires.max(until)),
                 false => (Precursors::None, until),
             };
-            *route = Route { destination, next, hops, valid: true, seq: Some(seq), expires, precursors };
+            let number = Number::Given(seq);
+            *route = Route { destination, next, hops, valid: true, number, expires, precursors };
         } else if !route.valid {
             // Who hears the message from here may take this node for the next hop, for as long as a way back
             // is kept.
             route.expires = route.expires.max(now + delete_period);
-        } else if route.next == next {
-            route.expires = route.expires.max(until);
+        } else {
+            if route.number == Number::Floor(seq) {
+                // The message that brought the offer may go on, and tell others this number.
+                route.number = Number::Given(seq);
+            }
+            if route.next == next {
+                route.expires = route.expires.max(until);
+            }
         }
         better
     }
 
-    /// A message came from `node` itself, so it is a neighbour (section 6.2).
+    /// A message came from `node` itself, so it is a neighbour (section 6.2). That gives no number.
     pub fn neighbour(&mut self, now: Instant, node: Node, until: Instant) {
         let Some(route) = self.known(now, node) else {
-            self.add(now, node, None, (node, 1), until);
+            self.add(now, node, Number::Unknown, (node, 1), until);
             return;
         };
         route.expires = if route.valid { route.expires.max(until) } else { until };
@@ -230,7 +279,7 @@ impl Table {
         }
         let precursors = route.precursors;
         route.end(now, told, self.delete_period);
-        Some((route.destination, route.seq, precursors))
+        Some((route.destination, route.number.least(), precursors))
     }
 
     /// Adds a route to a destination that is not known, or no longer; false if the table is full of routes in
@@ -239,12 +288,12 @@ impl Table {
         &mut self,
         now: Instant,
         destination: Node,
-        seq: Option<SeqNo>,
+        number: Number,
         (next, hops): (Node, u8),
         expires: Instant,
     ) -> bool {
         let precursors = Precursors::None;
-        let route = Route { destination, next, hops, valid: true, seq, expires, precursors };
+        let route = Route { destination, next, hops, valid: true, number, expires, precursors };
         if let Ok(at) = self.find(destination) {
             // Forgotten, and still in the list.
             self.routes[at] = route;
@@ -302,7 +351,7 @@ mod tests {
             assert_eq!(table.offer(at(0), D, SeqNo(seq), (Node(1), hops), at(1000)), taken, "{seq} {hops}");
         }
         table.invalidate(at(1), D, Node(1), None);
-        assert_eq!(table.known(at(1), D).map(|route| route.seq), Some(Some(SeqNo(7))));
+        assert_eq!(table.known(at(1), D).map(|route| route.number), Some(Number::Floor(SeqNo(7))));
         assert!(!table.offer(at(2), D, SeqNo(6), (Node(2), 1), at(1000)), "it ended with 7");
         assert!(table.offer(at(2), D, SeqNo(7), (Node(2), 20), at(1000)));
     }
@@ -313,7 +362,7 @@ mod tests {
         table.offer(at(0), D, SeqNo(u32::MAX), (Node(1), 2), at(1000));
         assert!(table.active(at(999), D).is_some() && table.active(at(1000), D).is_none());
         let route = *table.known(at(1000), D).unwrap();
-        assert_eq!((route.valid, route.seq), (false, Some(SeqNo(0))));
+        assert_eq!((route.valid, route.number), (false, Number::Floor(SeqNo(0))));
         // A packet that asks for it at 15 s keeps it until 30 s.
         table.refresh(at(15_000), D, at(99_000));
         assert!(table.known(at(29_999), D).is_some() && table.known(at(30_000), D).is_none());
@@ -334,7 +383,37 @@ mod tests {
         table.offer(at(0), D, SeqNo(3), (Node(1), 4), at(1000));
         table.neighbour(at(1), D, at(500));
         let route = *table.active(at(1), D).unwrap();
-        assert_eq!((route.next, route.hops, route.seq, route.expires), (D, 1, Some(SeqNo(3)), at(1000)));
+        let number = Number::Given(SeqNo(3));
+        assert_eq!((route.next, route.hops, route.number, route.expires), (D, 1, number, at(1000)));
+    }
+
+    #[test]
+    fn a_route_that_its_destination_revives_does_not_outgrow_the_destinations_number() {
+        let mut table = table();
+        table.offer(at(0), D, SeqNo(5), (Node(1), 3), at(1000));
+        for round in 1..10 {
+            table.neighbour(at(2000 * round), D, at(2000 * round + 1000));
+            assert!(table.active(at(2000 * round), D).is_some(), "{round}");
+        }
+        let route = *table.known(at(20_000), D).unwrap();
+        assert_eq!((route.valid, route.number), (false, Number::Floor(SeqNo(6))));
+        assert!(!table.offer(at(20_000), D, SeqNo(5), (Node(2), 2), at(30_000)), "it ended with 6");
+        assert!(table.offer(at(20_000), D, SeqNo(6), (Node(2), 2), at(30_000)), "the next request's number");
+    }
+
+    #[test]
+    fn a_floor_that_the_destination_gives_is_incremented_at_the_routes_end() {
+        let mut table = table();
+        table.offer(at(0), D, SeqNo(5), (Node(1), 3), at(1000));
+        table.invalidate(at(1), D, Node(1), None);
+        table.neighbour(at(2), D, at(1000));
+        let route = *table.active(at(2), D).unwrap();
+        assert_eq!((route.number.given(), route.number.least()), (None, Some(SeqNo(6))));
+        // The destination's request, which came over another node. The direct way is the better one.
+        assert!(!table.offer(at(3), D, SeqNo(6), (Node(2), 4), at(1000)));
+        let route = *table.active(at(3), D).unwrap();
+        assert_eq!((route.next, route.number), (D, Number::Given(SeqNo(6))));
+        assert_eq!(table.invalidate(at(4), D, D, None), Some((Some(SeqNo(7)), Precursors::None)));
     }
 
     #[test]

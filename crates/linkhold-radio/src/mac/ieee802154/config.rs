@@ -15,6 +15,7 @@
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
 
+use super::header::{ExtendedAddress, USER_HEADER};
 use crate::detector::OverhearConfig;
 use crate::frame::{Frame, RadioId};
 
@@ -108,6 +109,8 @@ pub struct Ieee802154Config {
     pub frame_loss: Fraction,
     /// Who hears the primary user.
     pub user_heard_by: HeardBy,
+    /// The source address of the primary user's frames.
+    pub user_address: ExtendedAddress,
     /// How those who hear it notice it.
     pub overhearing: OverhearConfig,
 }
@@ -130,6 +133,7 @@ impl Default for Ieee802154Config {
             // What defines the receiver's sensitivity (clause 6.1.7; there for 20 octets).
             frame_loss: Fraction::clamped(0.01),
             user_heard_by: HeardBy::All,
+            user_address: ExtendedAddress::PRIMARY_USER,
             overhearing: OverhearConfig::default(),
         }
     }
@@ -193,6 +197,19 @@ pub(crate) const fn spacing(mpdu: u32) -> Duration {
     if mpdu > MAX_SIFS_FRAME_SIZE { LIFS } else { SIFS }
 }
 
+/// The shortest frame of a primary user: its header and the check sequence, octets.
+const LEAST_USER_MPDU: u32 = USER_HEADER + FCS;
+/// The least time from one of a primary user's frames to the next: the shortest frame and its spacing.
+pub const LEAST_USER_INTERVAL: Duration =
+    Duration::from_nanos(on_air(LEAST_USER_MPDU).as_nanos() + spacing(LEAST_USER_MPDU).as_nanos());
+
+/// Octets of the longest MPDU that, with its spacing, fits into a primary user's `interval` from frame to
+/// frame; not below the shortest of its frames.
+pub(crate) fn user_mpdu(interval: Duration) -> u32 {
+    let fits = |mpdu: &u32| on_air(*mpdu) + spacing(*mpdu) <= interval;
+    (LEAST_USER_MPDU..=MAX_PHY_PACKET_SIZE).rev().find(fits).unwrap_or(LEAST_USER_MPDU)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +227,15 @@ mod tests {
             assert_eq!(on_air(mpdu), US(us), "{mpdu} octets");
         }
         assert_eq!([spacing(18), spacing(19)], [US(192), US(640)]);
+    }
+
+    #[test]
+    fn a_users_frame_is_the_longest_that_leaves_its_spacing() {
+        // A longest frame: 4256 us and 640. Up to 18 octets the spacing is 192 us, above it 640.
+        for (interval, mpdu) in [(5000, 127), (4896, 127), (4895, 126), (1440, 19), (1439, 18), (959, 17)] {
+            assert_eq!(user_mpdu(US(interval)), mpdu, "{interval} us");
+        }
+        assert_eq!(LEAST_USER_INTERVAL, US(928));
     }
 
     #[test]

@@ -28,7 +28,9 @@
 //! - backoffs and losses draw from a stream of their own, so traffic changes no silence.
 
 pub mod config;
+pub(crate) mod header;
 mod medium;
+pub(crate) mod user_frames;
 
 use linkhold_core::time::{Duration, Instant};
 
