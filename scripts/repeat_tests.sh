@@ -58,6 +58,17 @@ if [[ $load == --busy ]]; then
   load_pids+=($!)
 fi
 
+# Of the tests in the log that ended so ("FAILED", or "ignored" with a reason), the names. What a test prints stands
+# between its name and how it ended, on lines of its own or not.
+ended() {
+  awk -v how="$1" '
+    /^test .* \.\.\. / {
+      name = $2 == "[timed]" ? $3 : $2
+      sub(/^test .* \.\.\. /, "")
+    }
+    how == "FAILED" ? $0 == how : index($0, how " (") == 1 { print name }' "$log"
+}
+
 any_failed=0
 # Runs the test program with these arguments so often; prints how many runs failed, and how many skipped.
 repeat() {
@@ -75,15 +86,16 @@ repeat() {
     # are never run here, say nothing.
     if ((status != 0)); then
       failed=$((failed + 1))
-      mapfile -t -O "${#faults[@]}" faults < <(sed -n 's/^test \(\S*\) *\.\.\. FAILED$/\1/p' "$log")
-    elif grep -q '^test .* \.\.\. ignored (' "$log"; then
+      mapfile -t -O "${#faults[@]}" faults < <(ended FAILED)
+    elif [[ -n $(ended ignored) ]]; then
       skipped=$((skipped + 1))
-      mapfile -t -O "${#skips[@]}" skips < <(sed -n 's/^test \(\S*\) *\.\.\. ignored (.*/\1/p' "$log")
+      mapfile -t -O "${#skips[@]}" skips < <(ended ignored)
     else
       continue
     fi
     cp "$log" "$kept/${name//\//_}.$run.log"
-    sed -n -e 's/^test \(.*\) \.\.\. FAILED$/  run '"$run"': \1/p' -e 's/^test \(.*\) \.\.\. ignored (\(.*\))$/  run '"$run"': \1 skipped: \2/p' "$log"
+    ended FAILED | sed "s/^/  run $run: /"
+    ended ignored | sed "s/^/  run $run, skipped: /"
   done
   printf '%-70s failed %d of %d%s%s\n' "$name" "$failed" "$times" "$( ((skipped == 0)) || echo ", skipped a test in $skipped")" "${load:+ ($load)}"
   ((failed == 0)) || any_failed=1
