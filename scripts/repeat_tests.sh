@@ -58,15 +58,17 @@ if [[ $load == --busy ]]; then
   load_pids+=($!)
 fi
 
-# Of the tests in the log that ended so ("FAILED", or "ignored" with a reason), the names. What a test prints stands
-# between its name and how it ended, on lines of its own or not.
+# The tests in the log that failed (FAILED), or were skipped with a reason (ignored), a line each: the name, and the
+# reason. What a test prints stands between its name and how it ended, on the same line or on others.
 ended() {
   awk -v how="$1" '
+    { rest = $0 }
     /^test .* \.\.\. / {
       name = $2 == "[timed]" ? $3 : $2
-      sub(/^test .* \.\.\. /, "")
+      rest = substr($0, index($0, " ... ") + 5)
     }
-    how == "FAILED" ? $0 == how : index($0, how " (") == 1 { print name }' "$log"
+    how == "FAILED" && rest ~ /FAILED$/ { print name }
+    how == "ignored" && rest ~ /^ignored \(.*\)$/ { print name, substr(rest, 10, length(rest) - 10) }' "$log"
 }
 
 any_failed=0
@@ -89,13 +91,13 @@ repeat() {
       mapfile -t -O "${#faults[@]}" faults < <(ended FAILED)
     elif [[ -n $(ended ignored) ]]; then
       skipped=$((skipped + 1))
-      mapfile -t -O "${#skips[@]}" skips < <(ended ignored)
+      mapfile -t -O "${#skips[@]}" skips < <(ended ignored | cut -d' ' -f1)
     else
       continue
     fi
     cp "$log" "$kept/${name//\//_}.$run.log"
     ended FAILED | sed "s/^/  run $run: /"
-    ended ignored | sed "s/^/  run $run, skipped: /"
+    ended ignored | sed "s/^\([^ ]*\)/  run $run: \1 skipped:/"
   done
   printf '%-70s failed %d of %d%s%s\n' "$name" "$failed" "$times" "$( ((skipped == 0)) || echo ", skipped a test in $skipped")" "${load:+ ($load)}"
   ((failed == 0)) || any_failed=1

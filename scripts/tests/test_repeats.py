@@ -22,7 +22,7 @@ echo $((count + 1)) >"$COUNTED"
 echo 'test long ... ignored'
 case $count in
   1) echo 'test two       ... ignored (no tunnel here)'; echo 'test result: ok. 1 passed; 0 failed; 2 ignored'; ;;
-  2) echo 'test one       ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed; 1 ignored'; exit 101 ;;
+  2) printf 'test [timed] one ... it took ... 5 ms\nFAILED\ntest two ... no line ends here: FAILED\n'; echo 'test result: FAILED. 1 passed; 1 failed; 1 ignored'; exit 101 ;;
   3) echo 'test result: ok. 0 passed; 0 failed; 3 ignored' ;;
   *) echo 'test result: ok. 2 passed; 0 failed; 1 ignored' ;;
 esac
@@ -52,8 +52,8 @@ class Counted(unittest.TestCase):
     def test_failed_and_skipped_runs_are_counted_apart(self):
         done = self.repeat("plans", "3")
         self.assertRegex(done.stdout, r"plans +failed 1 of 3, skipped a test in 1\n")
-        self.assertIn("run 2: two       skipped: no tunnel here", done.stdout)
-        self.assertIn("run 3: one", done.stdout)
+        self.assertIn("run 2: two skipped: no tunnel here\n", done.stdout)
+        self.assertIn("run 3: one\n  run 3: two\n", done.stdout)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(sorted(one.name for one in (self.folder / "kept").iterdir()), ["plans.2.log", "plans.3.log"])
 

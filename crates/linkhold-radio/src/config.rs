@@ -195,7 +195,7 @@ impl AirConfig {
             ("max_csma_backoffs", config.max_csma_backoffs <= 5),
             ("max_frame_retries", config.max_frame_retries <= 7),
             ("clock_tolerance", (0.0..=1000.0).contains(&config.clock_tolerance)),
-            // Frames of the cell's own radios are not compared with the address that is listened for.
+            // Frames of the cell's own radios are compared with no address: nobody could listen for theirs.
             ("user_address", !config.user_address.is_of_the_cell()),
             ("overhearing.address", !overhearing.address.is_of_the_cell()),
             ("overhearing.frame_interval", overhearing.frame_interval >= LEAST_USER_INTERVAL),

@@ -521,8 +521,14 @@ impl Signals {
 
     /// The radio has a rate, as `kind` says, from `at` on; at the start of a run it is told at once.
     pub(crate) fn rate(&mut self, at: Instant, kind: LinkEventKind, out: &mut AirOutput) {
-        let late = match self.tellers.get(SilenceSource::Switching.slot()) {
-            Some(switching) if at > Instant::ZERO => switching.end_latency(),
+        let late = match self.tellers.get_mut(SilenceSource::Switching.slot()) {
+            Some(switching) if at > Instant::ZERO => {
+                if !switching.silent {
+                    // A switch that takes no time is no silence.
+                    switching.draw_spread();
+                }
+                switching.end_latency()
+            }
             _ => Duration::ZERO,
         };
         // Rates keep their order, too.

@@ -114,21 +114,36 @@ fn each_silence_is_late_by_a_draw_of_its_own_from_the_spread() {
 
 #[test]
 fn a_new_rate_is_told_with_the_end_of_its_switch_and_rates_keep_their_order() {
-    let switching = ToldConfig { end_late_spread: MS(90), ..late(0, 5) };
-    let mut bench = Bench::new(&SignalsConfig { switching, ..SignalsConfig::default() }, 3);
-    for n in 0..50 {
-        let end = 100 + 20 * n;
-        bench.silence(SilenceSource::Switching, end - 10, end);
-        bench.signals.rate(AT(end), LinkEventKind::GrantFrames { period: MS(5) }, &mut bench.out);
-        bench.note();
+    // (from one switch to the next, how long it takes). The spread is 90 ms.
+    for (apart, takes) in [(200, 10), (20, 10), (200, 0)] {
+        let switching = ToldConfig { end_late_spread: MS(90), ..late(0, 5) };
+        let mut bench = Bench::new(&SignalsConfig { switching, ..SignalsConfig::default() }, 3);
+        for n in 0..50 {
+            let end = 100 + apart * n;
+            bench.run(AT(end - takes));
+            if takes > 0 {
+                let (source, start) = (SilenceSource::Switching, AT(end - takes));
+                bench.signals.started(source, start, start, None, &mut bench.out);
+                bench.run(AT(end));
+            }
+            bench.signals.rate(AT(end), LinkEventKind::GrantFrames { period: MS(5) }, &mut bench.out);
+            if takes > 0 {
+                bench.signals.ended(SilenceSource::Switching, AT(end), AT(end), &mut bench.out);
+            }
+            bench.note();
+        }
+        bench.run(AT(20_000));
+        let told = |what: char| bench.heard.iter().filter(move |(_, is)| *is == what).map(|(at, _)| *at);
+        let (rates, ends): (Vec<u64>, Vec<u64>) = (told('r').collect(), told(')').collect());
+        assert!(bench.heard.is_sorted_by_key(|&(at, _)| at), "{:?}", bench.heard);
+        assert_eq!(rates.len(), 50, "{apart} {takes}");
+        if apart > 100 {
+            let lateness: std::collections::BTreeSet<u64> =
+                rates.iter().zip(0..).map(|(at, n)| at - 100 - apart * n).collect();
+            assert!(lateness.len() > 20, "each has a draw of its own: {lateness:?}");
+            assert!(takes == 0 || rates == ends, "{rates:?} {ends:?}");
+        }
     }
-    bench.run(AT(10_000));
-    let rates: Vec<u64> = bench.heard.iter().filter(|(_, what)| *what == 'r').map(|(at, _)| *at).collect();
-    assert_eq!(rates.len(), 50);
-    assert!(bench.heard.is_sorted_by_key(|&(at, _)| at), "{:?}", bench.heard);
-    // The last end that is told is that of the last silence, and with it comes its rate, or an earlier one.
-    let last = bench.heard.iter().rev().find(|(_, what)| *what == ')').map(|(at, _)| *at);
-    assert!(last.is_some_and(|last| rates.last().is_some_and(|rate| *rate >= last)), "{:?}", bench.heard);
 }
 
 #[test]

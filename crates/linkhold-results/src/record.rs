@@ -382,8 +382,8 @@ pub struct LinkRecord {
     pub station_silent_fraction: Vec<f64>,
     /// Packets that the queues of the router, the stations and the wired path dropped.
     pub queue_drops: u64,
-    /// Packets that a queue marked congestion-experienced (RFC 3168) in the place of dropping them, on flows
-    /// that negotiated ECN. Not there if there are none.
+    /// Packets that a queue marked congestion-experienced (RFC 3168) in the place of dropping them, and that
+    /// arrived, on flows that negotiated ECN. Not there if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queue_marks: u64,
     /// Packets lost on the air.

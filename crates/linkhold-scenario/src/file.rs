@@ -323,7 +323,8 @@ file_table! {
         optional end_late: Duration;
         /// How much later than `late` at most, drawn evenly for each silence. Default: 0s, always as late.
         optional late_spread: Duration;
-        /// How much later than `end_late` at most, drawn evenly for each silence. Default: 0s.
+        /// How much later than `end_late` at most, drawn evenly for each silence and each new channel's rate.
+        /// Default: 0s.
         optional end_late_spread: Duration;
         /// Whether the message also says when the silence began or ended, as a source with a clock of its own
         /// can. Default: false: most sources tell only that the radio is silent, or no longer is.
@@ -531,8 +532,9 @@ file_table! {
 file_table! {
     /// The stations' hosts.
     Host {
-        /// How `linkhold host` freezes the kernel's senders on the testbed. The simulator's senders are
-        /// frozen as the mechanism says, and need none of this. Default: "window".
+        /// How `linkhold host` freezes the kernel's senders on the testbed, where its mechanism freezes them
+        /// (`cr-aware`). The simulator's senders are frozen as the mechanism says, and need none of this.
+        /// Default: "window".
         optional freeze: HostFreeze;
         /// Time that a host takes until what it sends is at its radio: interrupt, protocol, waking the
         /// application. Some 0.1 to 0.3 ms on a PC. It decides whether the answer to what arrives at the end

@@ -332,7 +332,7 @@ fn extended_address(text: &str) -> Option<ExtendedAddress> {
     let mut parts = text.split(':');
     let mut octets = [0; 8];
     for octet in &mut octets {
-        // What reads the digits would take a sign for one.
+        // `from_str_radix` would accept a leading sign.
         let is_octet = |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
         let part = parts.next().filter(is_octet)?;
         *octet = u8::from_str_radix(part, 16).ok()?;

@@ -267,8 +267,8 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
     if *address != mac.user_address {
         let user = mac.user_address;
         return format!(
-            "no silence: the primary user sends from {user}, and radios listen for {address}; {false_alarms}/s false \
-             alarms; {rate}"
+            "no true silence: the primary user sends from {user}, and radios listen for {address}; {false_alarms}/s \
+             false alarms; {rate}"
         );
     }
     let who = match mac.user_heard_by {
@@ -620,7 +620,8 @@ fn case_line(case: &Case, first: &ResolvedScenario) -> String {
         host_freeze: first.host_freeze,
         ..case.scenario.clone()
     };
-    let host = match case.scenario.host_freeze {
+    let freezes = case.scenario.mechanisms.iter().any(|placed| placed.settings.entry().freezes_senders);
+    let host = match case.scenario.host_freeze.filter(|_| freezes) {
         Some(freeze) => format!("; on the testbed linkhold host freezes by {:?}", freeze.name()),
         None => String::new(),
     };

@@ -191,7 +191,7 @@ fn the_summary_says_who_is_told_what_and_how_late() {
     let unknown = told(&format!("{user}overhear = {{ address = \"02:00:00:01:00:00:00:02\" }}\n"));
     assert!(
         unknown.contains(
-            "no silence: the primary user sends from 02:00:00:01:00:00:00:01, and radios listen for \
+            "no true silence: the primary user sends from 02:00:00:01:00:00:00:01, and radios listen for \
              02:00:00:01:00:00:00:02; 0.001/s false alarms; nobody tells the rate"
         ),
         "{unknown}"

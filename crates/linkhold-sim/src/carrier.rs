@@ -25,7 +25,7 @@ pub struct Losses {
     /// In a mechanism, which drops with a reason of its own.
     pub mechanism: u64,
     /// Not lost, but marked congestion-experienced (RFC 3168) by a radio's transmit queue in the place of a
-    /// drop.
+    /// drop, and arrived.
     pub marked: u64,
 }
 

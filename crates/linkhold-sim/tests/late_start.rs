@@ -21,7 +21,7 @@ use linkhold_core::packet::{DatagramView, PacketView};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::QueueConfig;
 use linkhold_results::FlowRecord;
-use linkhold_scenario::ResolvedScenario;
+use linkhold_scenario::{ResolvedScenario, Scenario};
 use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
 use linkhold_sim::plan::Plan;
@@ -59,6 +59,9 @@ impl Mechanism for Late {
     }
 
     fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        if now < self.from {
+            return Verdict::Forward(Rewrite::NONE);
+        }
         self.inner.on_datagram(now, datagram, out)
     }
 
@@ -160,6 +163,28 @@ fn one_download() {
     for rtt_ms in [3, 20, 100] {
         for congestion in [Congestion::Cubic, Congestion::Reno, Congestion::Bbr] {
             is_as_good_as_from_the_start(rtt_ms, 1, 1, congestion);
+        }
+    }
+}
+
+/// Datagrams that flow before the first connection, and fill a third of the radio: the radio is never found
+/// empty, and no time of it is guessed down for that.
+#[test]
+fn a_stream_of_datagrams_is_no_queue_that_nobody_saw() {
+    for rtt_ms in [20, 100] {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"stream\"\nduration = \"30s\"\nwarm_up = \"16s\"\n\
+             [wired]\nrate = \"1Gbit/s\"\nrtt = \"{rtt_ms}ms\"\n[radio]\nmac = \"duplex\"\nphy_rate = \"24Mbit/s\"\n\
+             mac_efficiency = 1.0\n[router]\nlimit = \"1000pkt\"\nvisible = false\n\
+             [[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\nsource = {{ rate = \"8Mbit/s\" }}\n\
+             [[flows]]\ndirection = \"downlink\"\nstart = \"2s\"\n"
+        );
+        let parsed = Scenario::from_toml(&text, "s.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        for (name, from) in [("from the start", Instant::ZERO), ("late", START)] {
+            let (flows, limit) = run(&parsed.cases()[0].scenario, from);
+            let share = flows.iter().map(|flow| flow.goodput_bps).sum::<f64>() / limit;
+            println!("{rtt_ms} ms beside datagrams, {name}: {share:.3} of the limit");
+            assert!(share >= 0.95, "{rtt_ms} ms, {name}: {share:.3} of the limit");
         }
     }
 }

@@ -232,7 +232,8 @@ impl Quirks {
 
     /// `tcp_cwnd_reduction`: below ssthresh the reduction conserves packets while losses go on, and it starts
     /// from cwnd. RFC 6937 section 3 has its slow start reduction bound, and starts from FlightSize. The
-    /// kernel reduces so for an ECN echo, too, where RFC 3168 section 6.1.2 halves at once.
+    /// kernel reduces so for an ECN echo, too, where RFC 3168 section 6.1.2 halves at once; without SACK it
+    /// is at once here as well.
     pub const fn reduction_conserves_packets(self) -> bool {
         self.linux
     }

@@ -977,6 +977,25 @@ fn an_echo_reduces_at_once_and_in_linux_as_data_is_delivered() {
     }
 }
 
+/// In a freeze nothing moves the window; but what was delivered then would reduce it no more after the thaw.
+#[test]
+fn a_freeze_leaves_nothing_of_a_window_that_an_echo_reduces() {
+    for details in [Details::Rfc, Details::Linux] {
+        let config = TcpConfig { ecn: true, details, ..linux() };
+        let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+        let first = data(&talk.ack(200, 1001, &[]));
+        talk.end.freeze(at(201));
+        let all = 10_001 + 1000 * first.len() as u32;
+        assert!(talk.ack(202, all, &[]).is_empty());
+        talk.now = at(900);
+        talk.end.thaw(talk.now, Resend::Nothing);
+        assert_eq!(data(&talk.drain()).len(), 5, "{details:?}");
+        assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes()), (5000, 5000), "{details:?}");
+    }
+}
+
 #[test]
 fn rfc_3168_the_loss_of_the_segment_with_cwr_reduces_again_and_linux_has_it_in_one() {
     for (details, ssthresh) in [(Details::Rfc, 2500), (Details::Linux, 5000)] {

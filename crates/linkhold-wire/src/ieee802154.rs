@@ -75,8 +75,8 @@ pub enum Carried<'a> {
     },
 }
 
-/// A radio's extended address: locally administered, with the radio's number. No primary user may have such a
-/// one (`linkhold_radio::ExtendedAddress::is_of_the_cell`).
+/// A radio's extended address: locally administered, with the radio's number. No primary user may have an
+/// address of this form (`linkhold_radio::ExtendedAddress::is_of_the_cell`).
 fn address(radio: u32) -> Ieee802154Address {
     let [a, b, c, d] = radio.to_be_bytes();
     Ieee802154Address::Extended([2, 0, 0, 0, a, b, c, d])

@@ -85,11 +85,12 @@ pub(super) struct RoundTrips {
     waits: Waits,
     /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
     passed: Instant,
-    /// When a station last acknowledged something that had gone down before anybody looked, and until when
-    /// that is believed, from the first connection on that was under way when it was first seen.
+    /// When the first connection was seen that was under way before. For some time from then on it is looked
+    /// for what had gone down unseen.
+    watched_since: Option<Instant>,
+    /// When a station last acknowledged something of that.
     unseen: Option<Instant>,
-    unseen_until: Option<Instant>,
-    /// A segment has found the radio empty, at whatever station.
+    /// A segment has found the radio empty, at whatever station, where nobody tells the rate.
     knows_empty: bool,
 }
 
@@ -158,8 +159,8 @@ impl RoundTrips {
             hand: 0,
             waits: Waits::default(),
             passed: Instant::ZERO,
+            watched_since: None,
             unseen: None,
-            unseen_until: None,
             knows_empty: false,
         }
     }
@@ -167,7 +168,13 @@ impl RoundTrips {
     /// A connection is seen for the first time that was under way before.
     #[cold]
     pub fn begins_midstream(&mut self, now: Instant, flow: &mut Flow) {
-        flow.midstream = now < *self.unseen_until.get_or_insert(now + LONGEST_UNSEEN);
+        self.watched_since.get_or_insert(now);
+        flow.midstream = self.may_lie_unseen(now);
+    }
+
+    /// True while what went down before anybody looked may still lie below.
+    fn may_lie_unseen(&self, now: Instant) -> bool {
+        self.watched_since.is_some_and(|since| now < self.waits.over(since, LONGEST_UNSEEN))
     }
 
     /// The station acknowledged up to `flow.acked`, and before up to `acked_before`: notes if that is
@@ -177,9 +184,10 @@ impl RoundTrips {
         let from = flow.watched.as_ref().and_then(|watched| watched.seen_from);
         // Nobody notes it while a rate is told.
         let began_told = from.is_none() && flow.down_sent.is_some();
-        if began_told || from.zip(flow.acked).is_some_and(|(from, acked)| acked.after(from)) {
+        let is_past = from.zip(flow.acked).is_some_and(|(from, acked)| acked.after(from));
+        if began_told || is_past || !self.may_lie_unseen(now) {
             flow.midstream = false;
-        } else if flow.acked != acked_before && self.unseen_until.is_some_and(|until| now < until) {
+        } else if flow.acked != acked_before {
             self.unseen = Some(now);
         }
     }

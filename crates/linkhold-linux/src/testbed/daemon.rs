@@ -121,7 +121,7 @@ impl Daemon {
         crate::agent::status(&self.socket()).map_err(|error| self.fail(&error.to_string()))
     }
 
-    /// How long its packets have waited so far because it got no processor.
+    /// How long its thread of packets has waited for a processor so far.
     #[must_use]
     pub fn waited(&self) -> Wait {
         wait_of_first_thread(self.child.id())

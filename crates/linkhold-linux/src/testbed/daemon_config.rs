@@ -135,11 +135,14 @@ pub fn host_config(
         mechanism.insert("at", Value::Text(at.place().name().into()));
         mechanism
     };
+    // Who freezes nobody needs no congestion control of linkhold's, which a machine may lack.
+    let freezes = mechanisms.iter().any(|settings| settings.entry().freezes_senders);
+    let freeze = scenario.host_freeze.filter(|_| freezes).unwrap_or_default();
     toml::to_string(&HostFile {
         instance,
         radio: [at.interface()],
         radio_events: "none",
-        freeze: scenario.host_freeze.unwrap_or_default().name(),
+        freeze: freeze.name(),
         daemon: DaemonKeys::new(scenario, mechanisms, socket),
         mechanisms: mechanisms.iter().map(placed).collect(),
     })
@@ -204,7 +207,8 @@ pub(super) mod tests {
                 assert_eq!(config.radio, [at.interface()]);
                 assert_eq!(config.radio_events, RadioEvents::None);
                 let Seat::Host(host) = &config.seat else { panic!("{:?}", config.seat) };
-                assert_eq!(host.freeze, FreezeBy::By(HostFreeze::Both));
+                let freeze = if entry.freezes_senders { HostFreeze::Both } else { HostFreeze::Window };
+                assert_eq!(host.freeze, FreezeBy::By(freeze), "{}", entry.name);
                 read += 1;
             }
         }

@@ -62,7 +62,7 @@ pub enum RunError {
     },
     /// The hosts' programs, or daemons, got no processor.
     #[error(
-        "this host was too busy: its hosts' programs got no processor for {stalled_s:.2} s ({limit_s:.2} s is the \
+        "this host was too busy: its hosts' programs or daemons got no processor for {stalled_s:.2} s ({limit_s:.2} s is the \
          limit){}; {host}",
         longest_of(.daemons)
     )]

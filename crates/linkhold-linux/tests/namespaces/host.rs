@@ -107,6 +107,20 @@ impl Sender {
         }
     }
 
+    /// Waits until more than `received` bytes have arrived, or more is acknowledged than in the silence;
+    /// false if neither is so within `limit`. With thousands of segments on the way a receiver may get to
+    /// read only long after its kernel has answered.
+    fn goes_on(&self, received: u64, silent: &Windows, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            if self.transfer.received() > received || self.look().acked > silent.acked {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
     /// Waits until the kernel says something; the state then.
     fn wait_until(&self, what: &str, wanted: impl Fn(&Windows) -> bool) -> Windows {
         for _ in 0..10_000 {
@@ -430,10 +444,10 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     /// Three timeouts in a row at the least RTO of Linux, 200 ms (`TCP_RTO_MIN`): the third is 1.4 s after
     /// the last that arrived, and the fourth would be 1.6 s later.
     const TIMEOUTS: u8 = 3;
-    /// From the signal to new data. It takes a few milliseconds; the timer alone takes more than a second.
-    /// The first segment was sent again by the timer, in the silence, so the kernel sends all the others
-    /// before it finds that this copy is lost, too: of some 2,900 segments that took more than 100 ms in 3 of
-    /// 100 silences.
+    /// From the signal to the first answer to what the sender sends. It takes a few milliseconds; the timer
+    /// alone takes more than a second. The first segment was sent again by the timer, in the silence, so the
+    /// kernel sends all the others before it finds that this copy is lost, too: of some 2,900 segments that
+    /// took more than 100 ms in 3 of 100 silences.
     const AT_ONCE: Duration = Duration::from_millis(400);
     /// From the third timeout to the fourth.
     const NEXT_TIMEOUT: Duration = Duration::from_millis(1600);
@@ -454,7 +468,7 @@ fn thaw(path: &ThreeHosts, host: &AgentProcess, sender: &Sender, heard: bool) ->
     set_silence(path, false);
     let (waking, told) = (HostMeter::start(), Instant::now());
     host.signal(THAW);
-    let woken = sender.transfer.goes_beyond(received, AT_ONCE);
+    let woken = sender.goes_on(received, &silent, AT_ONCE);
     let after = told.elapsed();
     // One that was not woken by what it heard was late in waking; one that was, though deaf, met its own
     // timer, because the look at its timeouts was late.

@@ -21,7 +21,8 @@ pub fn plans() -> Vec<Plan> {
         },
         Plan {
             name: "a_marked_sender_reduces_without_a_loss",
-            shows: "Over fq_codel with ECN a download keeps the link nearly full, at a short queue and without a retransmission;                     the kernel's senders are marked as often as the simulator's.",
+            shows: "Over fq_codel with ECN a download keeps the link nearly full, at a short queue and without a retransmission; \
+                    the kernel's senders are marked as often as the simulator's.",
             conditions: &[MARKED],
             check: marked_without_loss,
             agree: Some(marked_alike),

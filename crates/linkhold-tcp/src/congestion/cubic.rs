@@ -25,8 +25,8 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Linux `bictcp_update`: while no maximum is known, cwnd grows by at least this share a round trip.
 const UNKNOWN_GROWTH: f64 = 1.0 / 20.0;
 
-/// Linux `cubictcp_acked`: after a reduction RTTs are left out for as long.
-const AFTER_RECOVERY: Duration = Duration::from_secs(1);
+/// Linux `cubictcp_acked`: RTTs are left out for as long after an epoch began.
+const AFTER_EPOCH_BEGAN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
@@ -73,13 +73,16 @@ impl Cubic {
         }
     }
 
+    /// An ACK told an RTT, whatever the sender's state.
     #[inline]
-    pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if let Some(rtt) = ack.rtt
-            && self.epoch.is_none_or(|epoch| ack.now.since(epoch) >= AFTER_RECOVERY)
-        {
+    pub fn on_rtt(&mut self, now: Instant, rtt: Duration) {
+        if self.epoch.is_none_or(|epoch| now.since(epoch) >= AFTER_EPOCH_BEGAN) {
             self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
         }
+    }
+
+    #[inline]
+    pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         if window.in_slow_start()
             && let Some(hystart) = &mut self.hystart
             && hystart.on_ack(window, ack)
@@ -356,22 +359,21 @@ mod tests {
         let grown = |details, timeout: bool| {
             let mut cubic = Cubic::new(false, details, false);
             let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
-            let ack = |ms: u64, rtt: u64, srtt: u64| AckSample {
-                now: Instant::from_millis(ms),
-                rtt: Some(Duration::from_millis(rtt)),
-                srtt: Some(Duration::from_millis(srtt)),
-                ..sample(MSS)
-            };
-            cubic.on_ack(&mut w, &ack(0, 100, 100));
+            cubic.on_rtt(Instant::ZERO, Duration::from_millis(100));
             if timeout {
                 cubic.on_timeout();
-                cubic.on_ack(&mut w, &ack(1, 1000, 1000));
+                cubic.on_rtt(Instant::from_millis(1), Duration::from_millis(1000));
             }
             w.cwnd = 100 * MSS;
             w.ssthresh = cubic.on_congestion(&w, w.cwnd);
             w.cwnd = w.ssthresh;
             for n in 0..300 {
-                cubic.on_ack(&mut w, &ack(1000 + 10 * n, 1000, 1000));
+                let now = Instant::from_millis(1000 + 10 * n);
+                cubic.on_rtt(now, Duration::from_millis(1000));
+                cubic.on_ack(
+                    &mut w,
+                    &AckSample { now, srtt: Some(Duration::from_millis(1000)), ..sample(MSS) },
+                );
             }
             w.cwnd
         };

@@ -13,7 +13,7 @@ mod tp_crahn;
 mod vegas;
 mod window;
 
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 
 use crate::config;
 pub(crate) use bbr::{Bbr, ModelAck, Repair, Totals};
@@ -44,6 +44,15 @@ impl Controller {
             }
             config::Congestion::TpCrahn => Self::TpCrahn(TpCrahn::default()),
             config::Congestion::Bbr => Self::Bbr,
+        }
+    }
+
+    /// An ACK told an RTT, whatever the sender's state.
+    #[inline]
+    pub fn on_rtt(&mut self, now: Instant, rtt: Duration) {
+        match self {
+            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) | Self::Bbr => {}
+            Self::Cubic(cubic) => cubic.on_rtt(now, rtt),
         }
     }
 

@@ -6,7 +6,8 @@
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
-use super::{AckIn, Motion, Order, Sender, Timer};
+use super::{AckIn, Motion, Order, Reduction, Sender, Timer};
+use crate::congestion::Window;
 use crate::persist::WindowChange;
 use crate::recovery::CaState;
 use crate::scoreboard::AckSummary;
@@ -133,6 +134,11 @@ impl Sender {
         if self.detector.on_frozen_advance(acked, recovering, self.una >= self.high_seq, mss) {
             self.state = CaState::Open;
             self.order = Order::LostFirst;
+        }
+        if self.state == CaState::Cwr && self.reduction == Reduction::Conserving {
+            // What was delivered reduces the window, and would do so no more after the thaw.
+            let Window { cwnd, ssthresh, .. } = self.window;
+            self.window.cwnd = cwnd.min(ssthresh.max(self.pipe()));
         }
     }
 

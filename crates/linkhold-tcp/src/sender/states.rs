@@ -19,6 +19,9 @@ impl Sender {
     /// The congestion state machine, then the window.
     pub(super) fn alert(&mut self, step: &mut Step<'_>, ece: bool, stats: &mut Stats) {
         let mut grow = step.acked > 0;
+        if let Some(rtt) = step.rtt {
+            self.controller.on_rtt(step.now, rtt);
+        }
         if self.una >= self.high_seq {
             match self.state {
                 CaState::Open | CaState::Loss => {}

@@ -117,6 +117,9 @@ impl RoundTrips {
             return;
         }
         let wait = self.waited_behind_uploads(packet.station);
+        let guesses = !self.knows_empty && self.unseen.is_some();
+        let (may_lie_unseen, is_clear) =
+            if guesses { (self.may_lie_unseen(now), self.is_clear_of_others(now)) } else { (false, false) };
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);
@@ -126,9 +129,11 @@ impl RoundTrips {
             let shorter = self.bdp.takes(probe.shorter(flow.handshake.mss));
             // Before what lay below unseen had passed, nobody could tell that the radio was empty.
             let probe = &probe.seen_since(self.unseen);
-            self.knows_empty |= probe.empty;
+            let told = self.bdp.is_told();
+            self.knows_empty |= probe.empty && !told;
             record.radio.add(now, probe, newest, shorter, wait);
-            if !self.knows_empty && !self.bdp.is_told() && self.measures {
+            let fits = !told && self.measures && may_lie_unseen && is_clear;
+            if fits && !self.knows_empty && self.unseen.is_some() {
                 record.radio.guess_less(now);
             }
             if let Some(answered) = probe.answered(acked)

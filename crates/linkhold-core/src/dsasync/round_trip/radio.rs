@@ -23,8 +23,9 @@
 //!
 //! An agent that starts on a busy router knows no least time at all, and what lies below may never run empty:
 //! with 0.5 s of queue for the radio's own time, as much went on lying below for as long as the downloads
-//! lasted. So as long as no segment has found the radio empty, at whatever station, the time that stands in
-//! is halved every half second. Once it is too short, little lies below, the radio runs empty, and a sample
+//! lasted. So once a station has acknowledged something that had gone down unseen, and for ten seconds, the
+//! time that stands in is halved every half second, unless a segment has found the radio empty, at whatever
+//! station, or datagrams fill it. Once it is too short, little lies below, the radio runs empty, and a sample
 //! says what is right. That the radio is empty is not believed before what had gone down unseen has passed.
 //!
 //! A silence within a probe's time spoils the sample.
