@@ -1226,13 +1226,17 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// The same where stations send data as well. Nothing ends, and nobody forges.
 fn step_both_ways() -> impl Strategy<Value = Step> {
-    let goes_on = |step: &Step| !matches!(step, Step::End { .. } | Step::Forge { .. });
+    // Time passes in their place: a filter's rejects would end a run of very many cases.
+    let goes_on = |step: Step| match step {
+        Step::End { .. } | Step::Forge { .. } => Step::Advance(7),
+        other => other,
+    };
     let upload = (0..MOST_FLOWS, 1u32..20, len()).prop_map(|(flow, segments, len)| Step::Upload {
         flow,
         segments,
         len,
     });
-    prop_oneof![4 => step().prop_filter("it ends nothing and forges nothing", goes_on), 1 => upload]
+    prop_oneof![4 => step().prop_map(goes_on), 1 => upload]
 }
 
 /// Takes the steps, and then lets all that was sent arrive: nothing is left here.
