@@ -167,8 +167,8 @@ impl Quirks {
 
     /// `tcp_current_ssthresh`: of a window beyond ssthresh, 3/4 is remembered as what it was good for, except
     /// during a reduction. RFC 4015 section 3.2 restores what was there.
-    pub const fn remembers_three_quarters(self, state: CaState) -> bool {
-        self.linux && !matches!(state, CaState::Cwr | CaState::Recovery)
+    pub const fn remembers_three_quarters(self) -> bool {
+        self.linux
     }
 
     /// `tcp_undo_cwnd_reduction`: undo brings back cwnd and ssthresh, not what the congestion control

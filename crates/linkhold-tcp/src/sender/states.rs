@@ -44,13 +44,13 @@ impl Sender {
                 }
                 if ece && self.ecn_ok && self.state == CaState::Open {
                     // RFC 3168 section 6.1.2: react once per window of data.
-                    let cwnd = self.window.cwnd;
-                    self.reduce_once();
+                    self.begin_reduction();
                     if self.reduction == Reduction::Conserving {
                         // Linux `tcp_enter_cwr`: as in a recovery, the window comes down as data is
                         // delivered.
-                        self.window.cwnd = cwnd;
-                        self.prr.begin(cwnd);
+                        self.prr.begin(self.window.cwnd);
+                    } else {
+                        self.reduce_to(self.window.ssthresh);
                     }
                     stats.ecn_reductions += 1;
                     grow = false;
@@ -60,28 +60,19 @@ impl Sender {
             CaState::Recovery => self.in_recovery(step, stats),
             CaState::Loss => self.in_loss(step, stats),
         }
-        match self.state {
-            CaState::Recovery => {
-                let delivered = step.summary.delivered;
-                match self.reduction {
-                    Reduction::AtOnce | Reduction::ByModel => {}
-                    Reduction::Proportional => {
-                        let (pipe, Window { ssthresh, mss, .. }) = (self.pipe(), self.window);
-                        self.window.cwnd = self.prr.on_ack(delivered, pipe, ssthresh, mss).max(mss);
-                    }
-                    Reduction::Conserving if delivered > 0 => {
-                        let clean = step.acked > 0 && self.board.losses() == step.losses;
-                        self.reduce_proportionally(delivered, clean);
-                    }
-                    Reduction::Conserving => {}
-                }
+        let delivered = step.summary.delivered;
+        match (self.state, self.reduction) {
+            (CaState::Recovery, Reduction::Proportional) => {
+                let (pipe, Window { ssthresh, mss, .. }) = (self.pipe(), self.window);
+                self.window.cwnd = self.prr.on_ack(delivered, pipe, ssthresh, mss).max(mss);
             }
-            CaState::Open | CaState::Loss if grow => self.grow(step),
-            CaState::Cwr if self.reduction == Reduction::Conserving && step.summary.delivered > 0 => {
+            (CaState::Recovery | CaState::Cwr, Reduction::Conserving) if delivered > 0 => {
                 let clean = step.acked > 0 && self.board.losses() == step.losses;
-                self.reduce_proportionally(step.summary.delivered, clean);
+                self.reduce_proportionally(delivered, clean);
             }
-            CaState::Open | CaState::Loss | CaState::Cwr => {}
+            (CaState::Recovery | CaState::Cwr, _) => {}
+            (CaState::Open | CaState::Loss, _) if grow => self.grow(step),
+            (CaState::Open | CaState::Loss, _) => {}
         }
     }
 
@@ -111,10 +102,20 @@ impl Sender {
     /// What an undo will bring back.
     fn window_to_restore(&self) -> Window {
         let mut window = self.window;
-        if self.quirks.remembers_three_quarters(self.state) {
-            window.ssthresh = window.ssthresh.max(window.cwnd / 4 * 3);
+        if self.quirks.remembers_three_quarters() {
+            window.ssthresh = self.current_ssthresh();
         }
         window
+    }
+
+    /// Linux `tcp_current_ssthresh`: of a window beyond ssthresh, 3/4 is what it was good for, except during
+    /// a reduction.
+    pub(super) fn current_ssthresh(&self) -> u64 {
+        let Window { cwnd, ssthresh, .. } = self.window;
+        match self.state {
+            CaState::Cwr | CaState::Recovery => ssthresh,
+            CaState::Open | CaState::Loss => ssthresh.max(cwnd / 4 * 3),
+        }
     }
 
     /// A reduction begins: remembers what it would take to take it back. D-SACKs of retransmissions that are
@@ -136,13 +137,19 @@ impl Sender {
         }
     }
 
-    /// One multiplicative decrease without retransmission; state Cwr until this window of data is
-    /// acknowledged.
+    /// One multiplicative decrease without retransmission.
     #[cold]
     pub(super) fn reduce_once(&mut self) {
+        self.begin_reduction();
+        self.reduce_to(self.window.ssthresh);
+    }
+
+    /// A decrease without retransmission begins: ssthresh is what cwnd comes down to, and the state is Cwr
+    /// until this window of data is acknowledged.
+    #[cold]
+    fn begin_reduction(&mut self) {
         let basis = self.reduction_basis();
         self.window.ssthresh = self.new_ssthresh(basis);
-        self.reduce_to(self.window.ssthresh);
         self.high_seq = self.nxt;
         self.state = CaState::Cwr;
         self.undo = Undo::NONE;

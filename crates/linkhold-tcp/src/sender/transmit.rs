@@ -237,11 +237,7 @@ impl Sender {
             IdleRestart::RestartWindow => self.window.cwnd = restart,
             IdleRestart::HalveAtWrite if !self.starved => {}
             IdleRestart::HalveAtSend | IdleRestart::HalveAtWrite => {
-                // tcp_current_ssthresh: what the window was good for is remembered, 3/4 of it, but during a
-                // reduction.
-                if !matches!(self.state, CaState::Cwr | CaState::Recovery) {
-                    self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
-                }
+                self.window.ssthresh = self.current_ssthresh();
                 let mut left = quiet;
                 while left > rto && self.window.cwnd > restart {
                     left = left.saturating_sub(rto);
