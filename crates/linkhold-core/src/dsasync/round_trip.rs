@@ -177,6 +177,17 @@ impl RoundTrips {
         self.watched_since.is_some_and(|since| now < self.waits.over(since, LONGEST_UNSEEN))
     }
 
+    /// True while the radio's own time has to be guessed: something lies below, or lay there, that was not
+    /// seen going down, and no segment has found the radio empty.
+    fn guesses(&self, now: Instant) -> bool {
+        !self.knows_empty
+            && self.unseen.is_some()
+            && self.measures
+            && !self.bdp.is_told()
+            && self.may_lie_unseen(now)
+            && self.is_clear_of_others(now)
+    }
+
     /// The station acknowledged up to `flow.acked`, and before up to `acked_before`: notes if that is
     /// something that was not seen going down.
     #[cold]

@@ -117,9 +117,7 @@ impl RoundTrips {
             return;
         }
         let wait = self.waited_behind_uploads(packet.station);
-        let guesses = !self.knows_empty && self.unseen.is_some();
-        let (may_lie_unseen, is_clear) =
-            if guesses { (self.may_lie_unseen(now), self.is_clear_of_others(now)) } else { (false, false) };
+        let guesses = self.guesses(now);
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);
@@ -129,11 +127,9 @@ impl RoundTrips {
             let shorter = self.bdp.takes(probe.shorter(flow.handshake.mss));
             // Before what lay below unseen had passed, nobody could tell that the radio was empty.
             let probe = &probe.seen_since(self.unseen);
-            let told = self.bdp.is_told();
-            self.knows_empty |= probe.empty && !told;
+            self.knows_empty |= probe.empty && !self.bdp.is_told();
             record.radio.add(now, probe, newest, shorter, wait);
-            let fits = !told && self.measures && may_lie_unseen && is_clear;
-            if fits && !self.knows_empty && self.unseen.is_some() {
+            if guesses && !probe.empty {
                 record.radio.guess_less(now);
             }
             if let Some(answered) = probe.answered(acked)
