@@ -29,6 +29,26 @@ pub struct Losses {
     pub marked: u64,
 }
 
+impl Losses {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            wired: self.wired - earlier.wired,
+            queue: self.queue - earlier.queue,
+            air: self.air - earlier.air,
+            mechanism: self.mechanism - earlier.mechanism,
+            marked: self.marked - earlier.marked,
+        }
+    }
+
+    /// Dropped by any queue: a wire's, or a radio's.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.wired + self.queue
+    }
+}
+
 /// Packets, flows, hops and links.
 #[derive(Debug, Default)]
 pub(crate) struct Carrier {

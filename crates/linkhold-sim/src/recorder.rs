@@ -137,16 +137,16 @@ impl Recorder {
     #[must_use]
     pub fn link(&self, now: Instant, stations: u32, network: &Network) -> LinkRecord {
         let air = network.radio(AIR).air().accounting(now).since(&self.base);
-        let losses = network.losses();
+        let losses = network.losses().since(&self.base_losses);
         LinkRecord {
             silent_fraction: air.silent_fraction(),
             capacity_mean_bps: self.limit.capacity_mean_bps(&air),
             goodput_limit_bps: self.limit.bps(&air),
             silences: self.network_silences,
             station_silent_fraction: (0..stations).map(|s| air.station_silent_fraction(s)).collect(),
-            queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
-            queue_marks: losses.marked - self.base_losses.marked,
-            air_losses: losses.air - self.base_losses.air,
+            queue_drops: losses.dropped(),
+            queue_marks: losses.marked,
+            air_losses: losses.air,
             told: network.radio(AIR).air().told().map(|told| told_record(&told)),
             energy: None,
             uplink: network.radio(AIR).air().uplink().map(|now| uplink_record(&now.since(&self.base_uplink))),

@@ -71,12 +71,8 @@ pub struct EtherReport {
     pub event_lateness: DelayHistogram,
     /// Share of the time in which this thread worked, 0 to 1.
     pub busy: f64,
-    /// Packets the router's or a station's queue, or the wire, dropped.
-    pub queue_drops: u64,
-    /// Packets that a queue marked in the place of dropping them.
-    pub queue_marks: u64,
-    /// Packets the air lost.
-    pub air_losses: u64,
+    /// Packets that got lost, or were marked in the place of that, since the warm-up.
+    pub losses: Losses,
     /// Packets no buffer was left for, or that a port could not take.
     pub overruns: u64,
     /// Events the engine handled.
@@ -240,7 +236,7 @@ impl Ether {
         let (accounting, uplink) = (air.accounting(until), air.uplink());
         let Base { accounting: base, uplink: uplink_before, losses: before } =
             base.unwrap_or_else(|| Base::at(until, &network));
-        let losses = network.losses();
+        let losses = network.losses().since(&before);
         let Ports { tuns, log, faults, .. } = ports;
         let Faults { edge_lateness, event_lateness, overruns, error: _ } = faults;
         let report = EtherReport {
@@ -252,9 +248,7 @@ impl Ether {
             edge_lateness,
             event_lateness,
             busy: thread_time().as_secs_f64() / until.since(Instant::ZERO).as_secs_f64().max(1e-9),
-            queue_drops: losses.queue + losses.wired - before.queue - before.wired,
-            queue_marks: losses.marked - before.marked,
-            air_losses: losses.air - before.air,
+            losses,
             overruns,
             events,
             until,

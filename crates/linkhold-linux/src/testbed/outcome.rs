@@ -406,9 +406,9 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
         station_silent_fraction: (0..scenario.radio.stations)
             .map(|station| accounting.station_silent_fraction(station))
             .collect(),
-        queue_drops: report.queue_drops,
-        queue_marks: report.queue_marks,
-        air_losses: report.air_losses,
+        queue_drops: report.losses.dropped(),
+        queue_marks: report.losses.marked,
+        air_losses: report.losses.air,
         told: report
             .network
             .radio(linkhold_sim::cell::AIR)
