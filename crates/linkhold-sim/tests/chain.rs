@@ -1,16 +1,14 @@
 //! A chain of mechanisms at one tap does what the same mechanisms do at taps of their own.
 
+mod common;
+
 use linkhold_core::chain::Chain;
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::time::Instant;
 use linkhold_results::{FlowRecord, MechanismRecord, RunRecord};
 use linkhold_scenario::{Case, NoFiles, Scenario};
-use linkhold_sim::build::{air, goodput_limit, wired_pipes};
-use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
-use linkhold_sim::plan::Plan;
-use linkhold_sim::recorder::Recorder;
-use linkhold_sim::{CellBuilder, Engine, NoObserver, run_case};
+use linkhold_sim::run_case;
 
 /// `scenarios/told-late.toml`'s radio and router: silences that are noticed 20 ms late.
 fn told_late(flows: &str, mechanisms: &str, rate_told: bool) -> Case {
@@ -42,23 +40,13 @@ fn told_late(flows: &str, mechanisms: &str, rate_told: bool) -> Case {
 /// The same case with its mechanisms in one chain.
 fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
     let scenario = &case.scenario;
-    let [down, up] = wired_pipes(scenario, seed);
     let mechanisms: Vec<Box<dyn Mechanism>> =
         scenario.mechanisms.iter().map(|placed| placed.settings.build(0).expect("it is valid")).collect();
-    let plan = Plan::new(scenario, seed).expect("it is valid");
-    let mut network =
-        CellBuilder::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, down, up)
-            .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
-            .build();
-    let recorder = Recorder::new(scenario.output.series_interval, goodput_limit(scenario, &plan), &network);
-    let mut nobody = NoObserver;
-    let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut nobody);
-    let mut engine = Engine::new(network, endpoints);
-    engine.advance(Instant::ZERO + scenario.duration);
-    let now = engine.now();
-    let (network, endpoints) = engine.into_parts();
+    let chain = Box::new(Chain::new(mechanisms, 0));
+    let end = Instant::ZERO + scenario.duration;
+    let (flows, _, network) = common::run_tapped(scenario, seed, NodeId::BaseStation, chain, end);
     let metrics = network.taps()[0].mechanism().metrics();
-    (endpoints.finish(now, &network).0.records, MechanismRecord::new("chain", Place::BaseStation, &metrics))
+    (flows, MechanismRecord::new("chain", Place::BaseStation, &metrics))
 }
 
 fn at_taps(case: &Case, seed: u64) -> RunRecord {

@@ -10,6 +10,8 @@
 //! - at the thaw data goes at once, if any waits for its acknowledgment and the settings ask for that;
 //! - after the last silence and the last word the flow goes on to its end: every byte arrives, and once.
 
+mod common;
+
 use std::sync::{Arc, Mutex};
 
 use linkhold_core::action::{Action, Actions, Resend, SenderCommand, Verdict};
@@ -22,11 +24,7 @@ use linkhold_core::units::Seq;
 use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity};
 use linkhold_results::FlowRecord;
 use linkhold_scenario::{NoFiles, ResolvedScenario, Scenario};
-use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
-use linkhold_sim::plan::Plan;
-use linkhold_sim::recorder::Recorder;
-use linkhold_sim::{CellBuilder, Engine, NoObserver, build};
 use proptest::prelude::*;
 
 /// What becomes of a word of the radio.
@@ -317,21 +315,9 @@ impl Network {
 
 /// Runs an upload to its end; what the station saw, and what became of the flow.
 fn run(scenario: &ResolvedScenario, mechanism: MisTold, seed: u64) -> FlowRecord {
-    let plan = Plan::new(scenario, seed).expect("it is valid");
-    let [down, up] = build::wired_pipes(scenario, seed);
-    let air = build::air(scenario, seed).expect("it is valid");
-    let cell = CellBuilder::new(air, 1, down, up).tap(NodeId::Station(StationId(0)), Box::new(mechanism));
-    let mut network = cell.build();
-    let limit = build::goodput_limit(scenario, &plan);
-    let recorder = Recorder::new(scenario.output.series_interval, limit, &network);
-    let mut observer = NoObserver;
-    let endpoints = Endpoints::new(plan, Duration::ZERO, recorder, &mut network, &mut observer);
-    let mut engine = Engine::new(network, endpoints);
-    let end = Instant::ZERO + BUSY + PATIENCE;
-    engine.advance(end);
-    let (network, endpoints) = engine.into_parts();
-    let (flows, _, _) = endpoints.finish(end, &network);
-    flows.records.into_iter().next().expect("one flow")
+    let (end, station) = (Instant::ZERO + BUSY + PATIENCE, NodeId::Station(StationId(0)));
+    let (flows, _, _) = common::run_tapped(scenario, seed, station, Box::new(mechanism), end);
+    flows.into_iter().next().expect("one flow")
 }
 
 fn fate() -> impl Strategy<Value = Fate> {

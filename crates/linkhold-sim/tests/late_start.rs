@@ -22,11 +22,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::QueueConfig;
 use linkhold_results::FlowRecord;
 use linkhold_scenario::{ResolvedScenario, Scenario};
-use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
-use linkhold_sim::plan::Plan;
-use linkhold_sim::recorder::Recorder;
-use linkhold_sim::{CellBuilder, Engine, NoObserver, build};
 use linkhold_tcp::{Congestion, TcpConfig};
 
 const START: Instant = Instant::from_millis(6000);
@@ -113,22 +109,9 @@ fn scenario(rtt_ms: u64, flows: u32, stations: u32, congestion: Congestion) -> R
 
 /// All flows, and the limit in bit/s, with an agent that begins at `from`.
 fn run(scenario: &ResolvedScenario, from: Instant) -> (Vec<FlowRecord>, f64) {
-    let plan = Plan::new(scenario, 1).expect("it is valid");
-    let [down, up] = build::wired_pipes(scenario, 1);
-    let air = build::air(scenario, 1).expect("it is valid");
-    let cell = CellBuilder::new(air, scenario.radio.stations, down, up)
-        .tap(NodeId::BaseStation, Box::new(Late::new(from)));
-    let mut network = cell.build();
-    let limit = build::goodput_limit(scenario, &plan);
-    let recorder = Recorder::new(scenario.output.series_interval, limit, &network);
-    let mut observer = NoObserver;
-    let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut observer);
-    let mut engine = Engine::new(network, endpoints);
-    engine.advance(END);
-    let (network, endpoints) = engine.into_parts();
-    let (flows, recorder, _) = endpoints.finish(END, &network);
-    let link = recorder.link(END, scenario.radio.stations, &network);
-    (flows.records, link.goodput_limit_bps)
+    let late = Box::new(Late::new(from));
+    let (flows, link, _) = common::run_tapped(scenario, 1, NodeId::BaseStation, late, END);
+    (flows, link.goodput_limit_bps)
 }
 
 fn is_as_good_as_from_the_start(rtt_ms: u64, flows: u32, stations: u32, congestion: Congestion) {

@@ -1,6 +1,7 @@
 //! Scenarios for the tests, built from types: what is tested here is the simulator, not the file format.
 #![allow(dead_code)]
 
+use linkhold_core::mechanism::Mechanism;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
@@ -8,9 +9,16 @@ use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, Mac, PrimaryUserConfig, QueueConfig, SensingConfig,
     SignalsConfig, Switching,
 };
+use linkhold_results::{FlowRecord, LinkRecord};
 use linkhold_scenario::{
     Case, FlowGroup, IpVersion, Output, Profile, ResolvedScenario, Source, Transport, Wired,
 };
+use linkhold_sim::endpoints::Endpoints;
+use linkhold_sim::network::Network;
+use linkhold_sim::path::NodeId;
+use linkhold_sim::plan::Plan;
+use linkhold_sim::recorder::Recorder;
+use linkhold_sim::{CellBuilder, Engine, NoObserver, build};
 use linkhold_tcp::{Congestion, TcpConfig};
 
 pub fn bulk(direction: Direction) -> FlowGroup {
@@ -109,4 +117,30 @@ pub fn bursts(on_ms: u64, off_ms: u64, late: Duration) -> PrimaryUserConfig {
 
 pub fn case(name: &str, scenario: ResolvedScenario) -> Case {
     Case { name: name.to_owned(), scenario }
+}
+
+/// Runs a scenario up to `end` with this mechanism, at this node, in place of its own: its flows, its link,
+/// and the network as it is then.
+pub fn run_tapped(
+    scenario: &ResolvedScenario,
+    seed: u64,
+    node: NodeId,
+    mechanism: Box<dyn Mechanism>,
+    end: Instant,
+) -> (Vec<FlowRecord>, LinkRecord, Network) {
+    let plan = Plan::new(scenario, seed).expect("it is valid");
+    let [down, up] = build::wired_pipes(scenario, seed);
+    let air = build::air(scenario, seed).expect("it is valid");
+    let stations = scenario.radio.stations;
+    let mut network = CellBuilder::new(air, stations, down, up).tap(node, mechanism).build();
+    let limit = build::goodput_limit(scenario, &plan);
+    let recorder = Recorder::new(scenario.output.series_interval, limit, &network);
+    let mut nobody = NoObserver;
+    let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut nobody);
+    let mut engine = Engine::new(network, endpoints);
+    engine.advance(end);
+    let (network, endpoints) = engine.into_parts();
+    let (flows, recorder, _) = endpoints.finish(end, &network);
+    let link = recorder.link(end, stations, &network);
+    (flows.records, link, network)
 }
